@@ -33,10 +33,6 @@ CFLAGS ?= -g
 FORTIFY := $(if $(filter 4 5 6 7 8 9 10 11,$(firstword $(subst ., ,$(shell $(CC) -dumpversion)))),2,3)
 HARDENING := $(if $(SANITIZER)$(COVERAGE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY)) -fstack-protector-strong
 HARDENING_LDFLAGS := $(if $(HOMEBREW),,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
-# OpenBLAS is loaded by this name when it is first needed. Sanitizers, which stand between, and tests that put a function
-# in the place of one of its own are linked with it.
-OPENBLAS := $(if $(HOMEBREW),$(HOMEBREW)/opt/openblas/lib/libopenblas.dylib,libopenblas.so.0)
-LINK_OPENBLAS := -rdynamic $(call pkg,--libs openblas)
 LANGUAGE := -std=gnu11 -D_GNU_SOURCE -DOPENBLAS='"$(OPENBLAS)"' -fopenmp -Isrc \
 	-isystem $(patsubst -I%,%,$(firstword $(STB))) $(patsubst -I%,-isystem %,$(foreach l,$(LIBRARIES) cmocka,$(call pkg,--cflags-only-I $(l))))
 ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(HARDENING) $(CFLAGS) -MMD -MP
@@ -107,8 +103,7 @@ $(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
 $(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o $(DOUBLE)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
 
-# These tests count products.
-$(BUILD)/test_gemm: LDLIBS += $(LINK_OPENBLAS)
+# This test counts products.
 $(BUILD)/test_resume: ALL_LDFLAGS += -Wl,--wrap=matmul,--wrap=matmul_product
 
 # Sweeps in these tests start the program that is built beside them.

@@ -24,6 +24,9 @@ lint:
 	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE)
 	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)
 
+# This test counts OpenBLAS's products.
+$(BUILD)/test_gemm: LDLIBS += $(LINK_OPENBLAS)
+
 # Not a test, but what tests/report_decoder.py compares the page with.
 $(BUILD)/logits: $(BUILD)/float/tests/logits.o $(FLOAT)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
