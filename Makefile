@@ -33,11 +33,11 @@ CFLAGS ?= -g
 FORTIFY := $(if $(filter 4 5 6 7 8 9 10 11,$(firstword $(subst ., ,$(shell $(CC) -dumpversion)))),2,3)
 HARDENING := $(if $(SANITIZER)$(COVERAGE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY)) -fstack-protector-strong
 HARDENING_LDFLAGS := $(if $(HOMEBREW),,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
-LANGUAGE := -std=gnu11 -D_GNU_SOURCE -fopenmp -Isrc \
+LANGUAGE := -std=gnu11 -D_GNU_SOURCE -DOPENBLAS='"$(OPENBLAS)"' -fopenmp -Isrc \
 	-isystem $(patsubst -I%,%,$(firstword $(STB))) $(patsubst -I%,-isystem %,$(foreach l,$(LIBRARIES) cmocka,$(call pkg,--cflags-only-I $(l))))
 ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(HARDENING) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -fopenmp $(HARDENING_LDFLAGS) $(LDFLAGS)
-LDLIBS := $(call pkg,--libs $(LIBRARIES)) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm
+LDLIBS := $(call pkg,--libs jansson) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm -ldl
 CMOCKA := $(or $(call pkg,--libs cmocka),-lcmocka)
 BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)
 SOURCES := $(wildcard src/*/*.c)

@@ -2,10 +2,12 @@
    Every error that nothing else protects from ends in main, which has it printed and exits with its status. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "gemm/matmul.h"
 #include "ranks/ranks.h"
@@ -151,10 +153,13 @@ typedef struct {
     int signal;  /* that stopped the verb, or 0 */
 } Program;
 
-/* Runs the verb, or this rank's part of it, on the processors that OpenMP offers to the ranks of this machine. */
+/* Runs the verb, or this rank's part of it, on the processors that OpenMP and a container's quota leave to the ranks of
+   this machine. Whoever sets OMP_NUM_THREADS has chosen the number. */
 static void run_verb(Program *p, const Verb *verb) {
     Command *command = &p->command;
-    const size_t offered = (size_t)matmul_threads_offered();
+    const size_t threads = (size_t)matmul_threads_offered();
+    const size_t quota = processors_by_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    const size_t offered = threads < quota || getenv("OMP_NUM_THREADS") ? threads : quota;
     interrupt_catch();
     if (verb->by_ranks) ranks_start(command->dry_run ? "a dry run" : verb->name ? verb->name : "train");
     const size_t processors = offered / ranks_here();

@@ -5,6 +5,9 @@
 OPENBLAS_OPENMP := $(firstword $(wildcard /usr/lib/*/openblas-openmp/pkgconfig $(HOMEBREW)/opt/openblas/lib/pkgconfig))
 pkg = $(shell PKG_CONFIG_PATH=$(OPENBLAS_OPENMP):$$PKG_CONFIG_PATH $(PKG_CONFIG) $(1) 2>/dev/null)
 LIBRARIES := openblas jansson
+# OpenBLAS is loaded by this name when it is first needed. Sanitizers and tests that replace its functions link it.
+OPENBLAS := $(if $(HOMEBREW),$(HOMEBREW)/opt/openblas/lib/libopenblas.dylib,libopenblas.so.0)
+LINK_OPENBLAS := -rdynamic $(call pkg,--libs openblas)
 FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf /usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf \
 	/usr/share/fonts/TTF/DejaVuSans.ttf /Library/Fonts/DejaVuSans.ttf $(HOME)/Library/Fonts/DejaVuSans.ttf))
 STB := $(if $(call pkg,--cflags stb),$(call pkg,--cflags-only-I stb),-I$(firstword $(wildcard /usr/include/stb /usr/local/include/stb /opt/homebrew/include/stb)))

@@ -9,6 +9,7 @@ endif
 ifdef SANITIZER
 ALL_CFLAGS += -fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSANITIZED
 ALL_LDFLAGS += -fsanitize=$(SANITIZER)
+LDLIBS += $(LINK_OPENBLAS)
 OPTIMISE := -O2
 endif
 
@@ -22,6 +23,9 @@ lint:
 	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh configs/study/*.sh .ci/run .ci/slow
 	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE)
 	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)
+
+# This test counts OpenBLAS's products.
+$(BUILD)/test_gemm: LDLIBS += $(LINK_OPENBLAS)
 
 # Not a test, but what tests/report_decoder.py compares the page with.
 $(BUILD)/logits: $(BUILD)/float/tests/logits.o $(FLOAT)

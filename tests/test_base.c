@@ -634,6 +634,28 @@ static void signals_that_repeat(void **state) {
     }
 }
 
+/* A signal that whoever started the program ignores stays ignored; the others are noted. */
+static void ignored_signals(void **state) {
+    (void)state;
+    for (int ignored = 0; ignored < INTERRUPT_COUNT; ignored++) {
+        const int other = INTERRUPTS[(ignored + 1) % INTERRUPT_COUNT];
+        int how;
+        fflush(NULL);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], i == ignored ? SIG_IGN : SIG_DFL);
+            interrupt_catch();
+            raise(INTERRUPTS[ignored]);
+            if (interrupt_signal()) _exit(1);
+            raise(other);
+            _exit(interrupt_signal() == other ? 0 : 2);
+        }
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_int_equal(how, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(philox_known_answers),
@@ -661,6 +683,7 @@ int main(void) {
         TEST(lines_of_a_text),
         TEST(digits_of_numbers),
         TEST(signals_that_repeat),
+        TEST(ignored_signals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

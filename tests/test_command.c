@@ -196,10 +196,39 @@ static void the_program(void **state) {
     free(path);
 }
 
+/* A command that is printed for the user is read by a shell as it is meant: the words come out again. */
+static void commands_to_copy(void **state) {
+    (void)state;
+    static const char *const paths[][2] = {{"runs/a=b+c,d:1.0_x-2", "resume runs/a=b+c,d:1.0_x-2"},
+                                           {"runs/my run", "resume 'runs/my run'"},
+                                           {"it's", "resume 'it'\\''s'"},
+                                           {"", "resume ''"},
+                                           {"-x", "resume ./-x"},
+                                           {"- x", "resume ./'- x'"},
+                                           {"$HOME`ls`;a&b|c>d*?[e]\\!#~{f}\n\t\"", NULL},
+                                           {"größe", "resume größe"}};
+    program_set_name("./my train");
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        const char *const path = paths[i][0], *const printed = command_to_copy("resume", path);
+        char script[512], words[512] = "", expected[512];
+        assert_int_equal(strncmp(printed, "'./my train' ", 13), 0);
+        if (paths[i][1]) assert_string_equal(printed + 13, paths[i][1]);
+        snprintf(script, sizeof script, "printf '%%s|' %s", printed);
+        FILE *shell = popen(script, "r");
+        assert_non_null(shell);
+        assert_true(fread(words, 1, sizeof words - 1, shell) > 0);
+        assert_int_equal(pclose(shell), 0);
+        snprintf(expected, sizeof expected, "./my train|resume|%s%s|", *path == '-' ? "./" : "", path);
+        assert_string_equal(words, expected);
+    }
+    program_set_name("./train");
+    assert_string_equal(command_to_copy(NULL, "a b.ini"), "./train 'a b.ini'");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_kind), TEST(what_verbs_share), TEST(where_words_stand), TEST(what_is_refused),
-        TEST(help),       TEST(the_name),         TEST(the_program),
+        TEST(help),       TEST(the_name),         TEST(the_program),       TEST(commands_to_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

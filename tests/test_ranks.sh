@@ -233,6 +233,8 @@ check "what is there" "" "$(ls -d moved 2>/dev/null)"
 
 refused 2 'OMPI_COMM_WORLD_SIZE is 2, and each of these processes would train a run of its own: start train-mpi' \
     env OMPI_COMM_WORLD_SIZE=2 "$repository/train" tiny.ini --out new
+refused 2 'SLURM_STEP_NUM_TASKS is 4, .* own: start them by the mpirun of the MPI that it was built with' \
+    env SLURM_STEP_NUM_TASKS=4 ./train-mpi tiny.ini --out new
 
 # --- ranks that compute something else
 mutant() {

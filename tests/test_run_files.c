@@ -158,7 +158,7 @@ static void attention_table(void **state) {
 
 static void description(void **state) {
     (void)state;
-    static const char *const texts[] = {"version", "command", "blas_core", "start", "end"};
+    static const char *const texts[] = {"version", "command", "products", "start", "end"};
     static const char *const numbers[] = {"threads", "parameters", "vocabulary", "steps"};
     CONFIGURE("attention.scale_divisor=none");
     train("run", 1);

@@ -252,7 +252,6 @@ static pid_t start_sweep(const char *out, size_t jobs) {
                                   .program = built(),
                                   .progress = progress_make(stderr, true)};
     setpgid(0, 0);
-    signal(SIGHUP, SIG_DFL); /* nohup, under which a test may run, ignores it, and interrupt_catch leaves that so */
     interrupt_catch();
     int signal_number = 0;
     if (!works(signal_number = sweep_run(&config, &axes, &options, no_table))) exit((int)err.status);
@@ -525,5 +524,7 @@ int main(void) {
         SWEEP_TEST(stopped_and_continued),
     };
     no_table = fopen("/dev/null", "w");
+    /* Whoever started this program (nohup, a script's background job) may ignore them, and then all of it would. */
+    for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

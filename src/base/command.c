@@ -1,6 +1,6 @@
-/* Finds the verb in a command line, and parses the rest by the verb's table of options. getopt_long does the scanning;
-   this file makes its table from ours, checks each value by the option's kind, and words the errors, which name the
-   option and what it takes. */
+/* Finds the verb in a command line, and parses the rest by the verb's table of options. getopt_long scans the words.
+   This file makes its table, and checks each value by the option's kind. An error names the option and the values that
+   are accepted. */
 #include "base/command.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/range.h"
 #include "base/text.h"
 
-enum { OPTIONS_MAX = 24, FIRST_CODE = 256 }; /* FIRST_CODE: what getopt_long returns for the first option */
+enum { OPTIONS_MAX = 24, FIRST_CODE = 256 }; /* FIRST_CODE: getopt_long returns it for the first option */
 static const char LETTERS[] = "qh";          /* short names of the last two options */
 
 char program_name[24] = "./train";
@@ -32,7 +32,7 @@ void program_print_error(const char *rank, const char *message) {
     text_write_message(line, stderr);
 }
 
-/* Lists the verb's own options, then those that verbs share, whose variables are in *command. Returns how many. */
+/* Lists the options of the verb, then those that verbs share, whose variables are in *command. Returns their number. */
 static size_t list_options(const Verb *verb, Command *command, Option all[OPTIONS_MAX]) {
     const Option shared[] = {
         {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
@@ -47,13 +47,13 @@ static size_t list_options(const Verb *verb, Command *command, Option all[OPTION
         {"help", NULL, "print this text", OPTION_SWITCH, &command->help, 0, 0},
     };
     size_t count = 0;
-    for (const Option *own = verb->options; own && own->name; own++) all[count++] = *own;
+    for (const Option *o = verb->options; o && o->name; o++) all[count++] = *o;
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         if (i == 0 ? verb->takes_set : i > 3 || verb->makes_runs) all[count++] = shared[i];
     return count;
 }
 
-static void take_number(const Option *o, const char *text) {
+static void set_number(const Option *o, const char *text) {
     const bool whole = o->kind == OPTION_INTEGER;
     char *end;
     errno = 0;
@@ -68,7 +68,7 @@ static void take_number(const Option *o, const char *text) {
     else *(double *)o->variable = number;
 }
 
-static void take_value(const Option *o, const char *text) {
+static void set_value(const Option *o, const char *text) {
     OptionList *list = o->variable;
     switch (o->kind) {
     case OPTION_SWITCH: *(bool *)o->variable = true; break;
@@ -81,11 +81,11 @@ static void take_value(const Option *o, const char *text) {
         /* fall through */
     case OPTION_TEXT: *(const char **)o->variable = text; break;
     case OPTION_INTEGER:
-    case OPTION_NUMBER: take_number(o, text); break;
+    case OPTION_NUMBER: set_number(o, text); break;
     }
 }
 
-static void take_target(const Verb *verb, Command *command, const char *word) {
+static void add_target(const Verb *verb, Command *command, const char *word) {
     OptionList *all = &command->targets;
     const bool full = !verb->target || all->count == (verb->many ? OPTION_LIST_MAX : 1);
     if (full && verb->takes_set && strchr(word, '='))
@@ -104,8 +104,8 @@ static void list_meant(const char *word, const Option *options, size_t count, ch
             text_append(out, capacity, "%s--%s", *out ? " or " : "", options[i].name);
 }
 
-/* Raises the error for an option that getopt_long refuses: it is unknown, is cut too short, has a value and takes none,
-   or lacks its value. */
+/* Raises the error for an option that getopt_long refuses: it is unknown, is cut too short, has a value though it is a
+   switch, or lacks its value. */
 static _Noreturn void refuse(const Verb *verb, const Option *options, size_t count, const char *word) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
     char meant[256];
@@ -119,12 +119,13 @@ static _Noreturn void refuse(const Verb *verb, const Option *options, size_t cou
     usage_error("--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
 
-/* Sets an option's variable. Where a value is missing, getopt_long takes the next option for it: that is refused. */
-static void take_option(const Option *o, const char *last_word) {
+/* Sets an option's variable. Where a value is missing, getopt_long reads the next option as the value: that is refused.
+ */
+static void set_option(const Option *o, const char *last_word) {
     if (o->value && optarg == last_word && strncmp(optarg, "--", 2) == 0)
         usage_error("--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant", o->name,
                     optarg, o->name, optarg);
-    take_value(o, optarg);
+    set_value(o, optarg);
 }
 
 void command_check_force(bool force, const char *out) {
@@ -147,17 +148,39 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
         const char *letter = code > 1 && code < FIRST_CODE ? strchr(LETTERS, code) : NULL;
         if (code == -1) break;
         if (letter) code = FIRST_CODE + (int)count - 2 + (int)(letter - LETTERS);
-        if (code == 1) take_target(verb, command, optarg);
+        if (code == 1) add_target(verb, command, optarg);
         else if (code < FIRST_CODE) refuse(verb, options, count, word);
-        else take_option(&options[code - FIRST_CODE], argv[optind - 1]);
+        else set_option(&options[code - FIRST_CODE], argv[optind - 1]);
     }
-    for (; optind < argc; optind++) take_target(verb, command, argv[optind]); /* after "--" */
+    for (; optind < argc; optind++) add_target(verb, command, argv[optind]); /* after "--" */
     if (command->help) return;
     if (!command->target && verb->target)
         usage_error("nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
                     verb->name ? "" : ", for example ", verb->name ? "" : program_name,
                     verb->name ? "" : " configs/dk64_scaled.ini");
     command_check_force(command->force, command->out);
+}
+
+/* Writes a word as a shell reads it, in quotation marks if it needs them. Returns the end of the text. */
+static char *write_word(char *end, const char *word) {
+    if (*word && !strpbrk(word, " \t\n!\"#$&'()*;<>?[\\]^`{|}~")) return stpcpy(end, word);
+    *end++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'') end = stpcpy(end, "'\\'"); /* closes them, and the word's own mark opens new ones */
+        *end++ = *word;
+    }
+    return stpcpy(end, "'");
+}
+
+char *command_to_copy(const char *verb, const char *path) {
+    const size_t verb_size = verb ? strlen(verb) + 1 : 0;
+    char *text = memory_make(4 * (strlen(program_name) + strlen(path)) + verb_size + 8, 1, "a command"), *end = text;
+    end = write_word(end, program_name);
+    end = stpcpy(end, " ");
+    if (verb) end += sprintf(end, "%s ", verb);
+    if (*path == '-') end = stpcpy(end, "./");
+    write_word(end, path);
+    return text;
 }
 
 size_t command_threads(const Command *command) {
@@ -198,8 +221,8 @@ static const char *join_words(int argc, char **argv) {
     return text;
 }
 
-/* Checks a word that is no verb. It is the path of a config. If there is no such file, suggests the nearest verb;
-   without one, refuses a word that stands before a name, as a verb does, or that help is wanted with. */
+/* Checks a word that is no verb: it is the path of a config. If there is no such file, suggests the nearest verb.
+   Without one, refuses a word before a name, where a verb would stand, and a word after help. */
 static void check_word(const Verb *const *verbs, const char *word, const char *next, bool help) {
     const char *nearest = NULL, *file = help ? "" : " and no file";
     const bool before_name = next && *next != '-' && !strpbrk(word, "./");
@@ -232,7 +255,7 @@ const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Comman
     for (size_t i = 1; argc > 1 && verbs[i]; i++)
         if (strcmp(argv[1], verbs[i]->name) == 0) verb = verbs[i];
     const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* as people say it, though it needs no word */
-    const int first = train || verb != verbs[0];                  /* the verb takes the place of the program's name */
+    const int first = train || verb != verbs[0];                  /* the verb stands in for the program's name */
     if (argc > 1 && !first) check_word(verbs, argv[1], argv[2], command->help);
     command_parse(verb, argc - first, argv + first, command);
     command->named = first;

@@ -7,16 +7,15 @@
 
 #include "base/directory.h"
 
-/* What the user typed to start the program, for messages: "./train", "sqrtdk"; a path that is long without its
-   directories. */
+/* The word that started the program, for messages: "./train", "sqrtdk". A long path loses its directories. */
 extern char program_name[24];
 void program_set_name(const char *typed);
 /* Prints an error to stderr, behind the program's name and that of its rank ("rank 1: "; ""). */
 void program_print_error(const char *rank, const char *message);
 
-/* The kind of an option, which says what its variable is. */
+/* The kind of an option, which is the type of its variable. */
 typedef enum {
-    OPTION_SWITCH,    /* bool; takes no value */
+    OPTION_SWITCH,    /* bool; has no value */
     OPTION_TEXT,      /* const char *, into argv */
     OPTION_DIRECTORY, /* const char *, into argv; not empty */
     OPTION_LIST,      /* OptionList; may be repeated */
@@ -33,21 +32,21 @@ typedef struct {
 typedef struct {
     const char *name, *value, *help; /* "out", "DIR" (NULL for a switch), "where results go" */
     OptionKind kind;
-    void *variable;        /* set when the option is given, else left alone */
+    void *variable;        /* set when the option is given */
     long long least, most; /* the range of a number */
 } Option;
 
-/* What was typed: the part that is common to all verbs. */
+/* The part of a command line that is common to all verbs. */
 typedef struct {
-    const char *target;   /* the config or directory; NULL: the verb takes none */
-    OptionList targets;   /* all targets, where the verb takes many */
+    const char *target;   /* the config or directory; NULL: the verb has none */
+    OptionList targets;   /* all targets of a verb that accepts many */
     OptionList overrides; /* --set */
     long long threads;    /* --threads; 0: not given */
     bool quiet, help;
     bool named;          /* the command line names its verb */
     const char *out;     /* --out; NULL: not given */
     bool dry_run, force; /* --force: only with --out */
-    size_t processors;   /* how many processors there are for this process */
+    size_t processors;   /* that this process may use */
     char **argv;         /* the whole command line, ended by NULL */
     const char *line;    /* the command line as one string, for run.json */
     /* Writes the page of a directory of results (report/report.h); the program sets it. */
@@ -59,30 +58,35 @@ typedef struct {
 typedef struct {
     const char *name;      /* NULL: training, which has no verb */
     const char *target;    /* "CONFIG.ini", "RUN_DIR"; NULL: none */
-    const char *what;      /* what the verb does, in lines of at most 80 columns */
-    const Option *options; /* the verb's own, at most 12, ended by one without a name; NULL: none */
-    bool takes_set;        /* --set; every verb takes --threads, --quiet and --help */
-    bool makes_runs;       /* --out, --dry-run and --force */
-    bool many;             /* one target or more */
+    const char *what;      /* the verb's help, in lines of at most 80 columns */
+    const Option *options; /* of this verb alone, at most 12, ended by one without a name; NULL: none */
+    bool takes_set;        /* accepts --set; every verb accepts --threads, --quiet and --help */
+    bool makes_runs;       /* accepts --out, --dry-run and --force */
+    bool many;             /* accepts more than one target */
     bool by_ranks;         /* several processes may run it together (ranks/ranks.h) */
     /* Runs the verb. Returns the signal that stopped it, or 0. */
     int (*run)(const Command *command);
 } Verb;
 
-/* Fills in *command but for processors, argv and line, and the variables of the verb's options, from argv, which is
-   ended by NULL and begins with a word that is skipped: the verb or the program's name. Options may stand anywhere, as
-   --name=value or --name value; a unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends the
-   options. Errors have status STATUS_USAGE. With --help no target is needed. */
+/* Sets *command, except processors, argv and line, and the variables of the verb's options from argv. argv ends with
+   NULL and begins with a word that is skipped: the verb or the program's name. Options may stand anywhere, as
+   --name=value or
+   --name value. A unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends the options. Errors
+   have status STATUS_USAGE. With --help no target is needed. */
 void command_parse(const Verb *verb, int argc, char **argv, Command *command);
 
-/* Finds the verb of a command line in `verbs`, which ends with NULL; the first of them needs no word. Fills in *command
-   as command_parse does, and its line. `help VERB` is VERB --help. Any other first word is the target of the first
-   verb, as a config's path; if there is no such file, suggests the nearest verb. */
+/* Returns the verb of a command line. `verbs` ends with NULL; the first of them needs no word. Sets *command as
+   command_parse does, and its line. `help VERB` is VERB --help. Any other first word is the path of a config. If there
+   is no such file, suggests the nearest verb. */
 const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Command *command);
-/* Returns whether --version or -V is all that was typed. */
+/* Returns whether the command line is --version or -V alone. */
 bool command_is_version(int argc, char **argv);
 
-/* How many threads to use: --threads, or one per processor. */
+/* Returns a command that the user can copy into a shell, such as "./train resume 'runs/my run'": the program's name,
+   the verb (NULL: training) and a path, as one word that is no option. The text is a block of base/memory.h. */
+char *command_to_copy(const char *verb, const char *path);
+
+/* Returns the number of threads: --threads, or one per processor. */
 size_t command_threads(const Command *command);
 
 /* Raises an error of status STATUS_USAGE for --force without --out, which would replace nothing. */

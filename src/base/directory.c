@@ -9,12 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/memory.h"
 
 const Directory no_directory = {.fd = AT_FDCWD};
 
 static void close_directory(void *block) {
     const Directory *d = block;
+    directory_unlock(d);
     if (d->fd > 0) close(d->fd);
 }
 
@@ -81,9 +83,9 @@ void directory_sync(int fd, const char *path) {
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the directories are. */
 void directory_empty(int fd) {
-    const int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = own < 0 ? NULL : fdopendir(own);
-    if (!directory && own >= 0) close(own);
+    const int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+    if (!directory && copy >= 0) close(copy);
     for (struct dirent *entry; directory && (entry = readdir(directory));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         if (unlinkat(fd, entry->d_name, 0) == 0) continue;

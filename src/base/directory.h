@@ -1,5 +1,5 @@
-/* Directories of results. A directory is opened once, and every write goes through its descriptor: if it is moved while
-   the program runs, or a link is put in its place, nothing is written to what its path leads to by then. */
+/* Directories of results. A directory is opened once, and every write goes through its descriptor. If it is moved while
+   the program runs, or a link is put in its place, nothing is written where its path leads then. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,13 +11,13 @@ enum { PATH_CAPACITY = 4096, RESULTS_PATH = 2048, OWNER_TEXT = 512 };
 typedef struct {
     int fd;
     char path[RESULTS_PATH]; /* as it was opened */
-    char owner[OWNER_TEXT];  /* what this process wrote into the file `owner` (base/lock.h); empty: it is not locked */
+    char owner[OWNER_TEXT];  /* text of the file `owner` that this process wrote (base/lock.h); empty: not locked */
 } Directory;
 /* For a file that belongs to no directory of results: its name is a path, on which links are followed. */
 extern const Directory no_directory;
 
-/* Opens a directory that is there. It is closed when it is released; no directory at that path is an error of status
-   STATUS_USAGE. */
+/* Opens a directory that exists. It is unlocked and closed when it is released. No directory at that path is an error
+   of status STATUS_USAGE. */
 Directory *directory_open(const char *path);
 /* Returns whether the directory's path still leads to it; true where the system does not say. */
 bool directory_in_place(const Directory *directory);

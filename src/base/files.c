@@ -48,11 +48,17 @@ char *file_read(const char *path, const char *what, size_t limit, size_t *size) 
     return bytes;
 }
 
-size_t input_read(char *text, size_t capacity) {
+size_t input_read(char *text, size_t capacity, bool with_returns) {
     const size_t size = fread(text, 1, capacity, stdin);
     if (ferror(stdin) && interrupt_signal()) interrupt_end();
     if (ferror(stdin)) runtime_error("cannot read standard input: %s", strerror(errno));
-    return size > 0 && text[size - 1] == '\n' ? size - 1 : size;
+    size_t length = 0;
+    for (size_t i = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; i < size; i++) {
+        const bool ends_line = text[i] == '\r' && i + 1 < size && text[i + 1] == '\n';
+        if (with_returns || !ends_line) text[length++] = text[i];
+    }
+    if (length == 0 || text[length - 1] != '\n') return length;
+    return length > 1 && text[length - 2] == '\r' ? length - 2 : length - 1;
 }
 
 /* Opens the directory that holds the file. Fails with errno. */
@@ -75,8 +81,8 @@ static const char *not_writable(int parent, const char *name) {
     return S_ISREG(info.st_mode) ? NULL : "it is not a regular file";
 }
 
-/* Opens the file with these flags and as a stream, never through a symbolic link and never waiting. NULL on failure,
-   with the reason in errno. */
+/* Opens the file with these flags and returns its stream. Follows no symbolic link and never waits. Returns NULL on
+   failure, with the reason in errno. */
 static FILE *open_stream(int parent, const char *name, int flags) {
     const int fd = openat(parent, name, flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+b"); /* which, unlike fopen, cuts nothing off */
@@ -93,14 +99,14 @@ FILE *file_update(const Directory *d, const char *name) {
     return file;
 }
 
-/* Returns whether the file that was begun still has its name. It has not where another process writes the same file. */
+/* Returns whether the new file still has its name. It lost it if another process writes the same file. */
 static bool has_name(const FileWriter *w) {
     struct stat begun, there;
     return fstat(fileno(w->stream), &begun) == 0 && fstatat(w->parent, w->new, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
            begun.st_dev == there.st_dev && begun.st_ino == there.st_ino;
 }
 
-/* Removes the file that was begun, unless it was committed. */
+/* Removes the new file, unless it was committed. */
 static void close_writer(void *block) {
     FileWriter *w = block;
     if (w->parent < 0) return;
@@ -122,7 +128,7 @@ FileWriter *file_writer_open(const Directory *d, const char *name) {
     if (w->parent < 0) runtime_error("cannot write %s: %s", w->path, strerror(errno));
     const char *wrong = not_writable(w->parent, w->name);
     if (wrong) runtime_error("cannot write %s: %s", w->path, wrong);
-    unlinkat(w->parent, w->new, 0); /* left by a process that was killed, or a link or a pipe that somebody put there */
+    unlinkat(w->parent, w->new, 0); /* of a process that was killed, or a link or a pipe */
     w->stream = open_stream(w->parent, w->new, O_RDWR | O_EXCL);
     if (!w->stream) runtime_error("cannot write %s" FILE_NEW ": %s", w->path, strerror(errno));
     return w;

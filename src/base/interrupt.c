@@ -33,9 +33,10 @@ void interrupt_catch(void) {
     struct sigaction action = {.sa_handler = note}, before;
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&action.sa_mask, INTERRUPTS[i]);
-    for (int i = 0; i < INTERRUPT_COUNT; i++)
-        if (INTERRUPTS[i] != SIGHUP || (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
-            sigaction(INTERRUPTS[i], &action, NULL);
+    for (int i = 0; i < INTERRUPT_COUNT; i++) {
+        sigaction(INTERRUPTS[i], NULL, &before);
+        if (before.sa_handler != SIG_IGN) sigaction(INTERRUPTS[i], &action, NULL);
+    }
     signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of writing, like a full disk */
 }
 

@@ -1,4 +1,4 @@
-/* SIGHUP, SIGINT and SIGTERM are noted when they arrive and asked for between steps, so that a run can be saved
+/* SIGHUP, SIGINT and SIGTERM are noted when they arrive. Loops ask for them between steps, so that a run can be saved
    before the program ends. */
 #pragma once
 
@@ -7,15 +7,15 @@
 enum { INTERRUPT_COUNT = 3 };
 extern const int INTERRUPTS[INTERRUPT_COUNT];
 
-/* From now on the first of these signals is only noted, with its repeats within a second; one that comes later,
-   whichever it is, ends the program at once. A SIGHUP that is ignored (nohup) stays ignored. A limit on file sizes
-   becomes an error of writing. */
+/* Notes the first of these signals from now on, with its repeats within a second. Any one that comes later ends the
+   program at once. A signal that is ignored stays ignored: SIGHUP under nohup, SIGINT in a
+   background job of a script. A limit on file sizes becomes an error of writing. */
 void interrupt_catch(void);
-/* Keeps the program running when the reader of stdout or stderr goes away: for verbs that have a run to save. */
+/* Keeps the program running when the reader of stdout or stderr has ended: for verbs that have a run to save. */
 void interrupt_survive_closed_pipes(void);
 /* Returns the signal on which to end, or 0: the one that was noted or, after interrupt_agree, the agreed one. */
 int interrupt_signal(void);
-/* Lets the noted signal end the program at once: for a wait that it has ended, before anything was begun. */
+/* Ends the program by the noted signal, which has ended a wait before anything was begun. */
 void interrupt_end(void);
 
 /* For processes that must end at the same step (ranks/shards.c). interrupt_noted returns the signal that this process

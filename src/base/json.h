@@ -1,5 +1,5 @@
 /* JSON, over jansson, which json.c alone includes. Values are blocks of base/memory.h, so that memory_release and
-   errors free them. Builders take ownership of what they are given. */
+   errors free them. A value that is added to another one belongs to it. */
 #pragma once
 
 #include <stddef.h>
@@ -30,12 +30,12 @@ char *js_dump(const Json *value, JsonLayout layout);
    starts with `what`, then line and column. */
 Json *js_parse(const char *text, size_t size, const char *what);
 
-/* js_save writes a value to a file, as file_write does. js_load returns the value in a file of at most 64 MB, which
-   errors call `what`; a file that is no JSON is an error of status STATUS_USAGE. */
+/* js_save writes a value to a file, as file_write does. js_load returns the value in a file of at most 64 MB, which is
+   called `what` in errors. A file that is no JSON is an error of status STATUS_USAGE. */
 void js_save(const Json *value, JsonLayout layout, const Directory *directory, const char *name);
 Json *js_load(const char *path, const char *what);
 
-/* These return NULL, or false, when there is no such entry or it is of another type. */
+/* Return NULL, or false, when there is no such entry or it is of another type. */
 const Json *js_get(const Json *object, const char *key);
 Json *js_at(const Json *array, size_t i);
 size_t js_array_size(const Json *array);   /* 0 for what is no array */

@@ -1,9 +1,10 @@
-/* What differs between Linux, macOS and other systems: the processor's name and instructions, memory, the path of
-   this program, its processes. Other code asks through machine.h. */
+/* The code that differs between Linux, macOS and other systems: the processor's name and instructions, memory, the path
+   of this program, its processes. Other code asks through machine.h. */
 #include "base/machine.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -34,7 +35,7 @@ bool cpu_has_tiles(void) {
     return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & AMX_BF16 && edx & AMX_TILE;
 }
 
-/* Whether Linux lets this process have the 8 KB of each thread's tiles: a permission that does not survive exec. */
+/* Asks Linux for the 8 KB of each thread's tiles: a permission that does not survive exec. */
 static bool tiles_permitted(void) {
 #ifdef __linux__
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* asm/prctl.h has it from Linux 5.16 on */
@@ -82,6 +83,55 @@ void cpu_name(char *out, size_t capacity) {
 const char *cpu_level_name(CpuLevel level) {
     static const char *const names[] = {"this processor", "SSE", "AVX2", "AVX-512", "AVX-512", "AVX-512"};
     return names[level];
+}
+
+enum { CGROUP_PATH = 4096 };
+
+/* Reads the two numbers that a file of a cgroup begins with; 0 where it has none. */
+static void read_numbers(const char *folder, const char *name, double *first, double *second) {
+    char path[2 * CGROUP_PATH + 32], text[64] = "", *end;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    if (file && !fgets(text, sizeof text, file)) *text = 0;
+    if (file) fclose(file);
+    *first = strtod(text, &end);
+    *second = strtod(end, NULL);
+}
+
+/* Returns the processors that a cgroup may use. In version 2 cpu.max has "QUOTA PERIOD" or "max PERIOD", in
+   microseconds; in version 1 each has a file, and a quota of -1 is none. */
+static double group_quota(const char *folder) {
+    double quota, period, unused;
+    read_numbers(folder, "cpu.max", &quota, &period);
+    if (quota <= 0) {
+        read_numbers(folder, "cpu.cfs_quota_us", &quota, &unused);
+        read_numbers(folder, "cpu.cfs_period_us", &period, &unused);
+    }
+    return quota > 0 && period > 0 ? quota / period : INFINITY;
+}
+
+/* A line of `groups` is NUMBER:CONTROLLERS:GROUP, where version 2 has no controllers. The quotas of the groups above
+   hold as well. A container may see its group as the root, while the line has its path on the host: folders that are
+   missing have no quota. */
+size_t processors_by_quota(const char *groups, const char *root) {
+    char line[CGROUP_PATH], controllers[CGROUP_PATH + 2], folder[2 * CGROUP_PATH];
+    double least = INFINITY;
+    FILE *file = fopen(groups, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
+        if (!group) continue;
+        snprintf(controllers, sizeof controllers, ",%.*s,", (int)(group - list - 1), list + 1);
+        const bool version_2 = strcmp(controllers, ",,") == 0;
+        if (!version_2 && !strstr(controllers, ",cpu,")) continue;
+        group++;
+        for (char *end = group + strcspn(group, "\n"); end; end = strrchr(group, '/')) {
+            *end = 0;
+            snprintf(folder, sizeof folder, "%s%s%s", root, version_2 ? "" : "/cpu", group);
+            least = fmin(least, group_quota(folder));
+        }
+    }
+    if (file) fclose(file);
+    return least < (double)INT_MAX ? (size_t)ceil(least) : SIZE_MAX;
 }
 
 size_t memory_of_machine(void) {

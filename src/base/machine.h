@@ -8,35 +8,39 @@
 /* Levels of vector instructions, oldest first. CPU_OTHER: not an x86-64. */
 typedef enum { CPU_OTHER, CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16, CPU_AMX_BF16 } CpuLevel;
 
-/* The highest level that both the processor and the operating system support, by CPUID (not /proc/cpuinfo, which
-   names what an emulator such as valgrind hides). A process that uses AMX has to ask Linux for permission: this
-   asks. */
+/* Returns the highest level that both the processor and the operating system support, by CPUID: /proc/cpuinfo names
+   instructions that an emulator such as valgrind hides. For AMX asks Linux for permission. */
 CpuLevel cpu_level(void);
 const char *cpu_level_name(CpuLevel level);
 
-/* Whether the processor has tiles that multiply bf16 (AMX), which Linux may still refuse. */
+/* Returns whether the processor has tiles that multiply bf16 (AMX), which Linux may still refuse. */
 bool cpu_has_tiles(void);
 
-/* The processor's own name, as "AMD EPYC 9354"; "unknown processor" where it has none. */
+/* Writes the processor's name, as "AMD EPYC 9354"; "unknown processor" if it has none. */
 void cpu_name(char *out, size_t capacity);
 
-/* Bytes of memory of the machine; SIZE_MAX where the system does not say. */
+/* Returns how many processors the CPU quota of a container leaves to this process, rounded up; SIZE_MAX without one.
+   `groups` is the list of its cgroups, /proc/self/cgroup, and `root` the folder of all of them, /sys/fs/cgroup. */
+size_t processors_by_quota(const char *groups, const char *root);
+
+/* Returns the bytes of memory of the machine; SIZE_MAX if the system does not say. */
 size_t memory_of_machine(void);
-/* The most bytes of memory that this process has had at once. */
+/* Returns the most bytes of memory that this process has had at once. */
 size_t memory_peak(void);
 
-/* When a process of this system started, in the system's own units; 0 where there is none or the system does not say. A
-   process that has ended, but that its parent has not waited for, has the largest number: no other process has it. */
+/* Returns the time at which a process of this system started, in units of the system; 0 if there is no such process or
+   the system does not say. Of a process that has ended, but whose parent has not waited for it, returns the largest
+   number, which no other process has. */
 unsigned long long process_start(long process);
-/* Whether a process with this number and this start time runs; a start of 0 means any time. */
+/* Returns whether a process with this number and this start time runs; a start of 0 means any time. */
 bool process_lives(long process, unsigned long long start);
 
-/* The path of the program's file, links followed, which the caller frees; NULL, with errno, where the system does not
-   say. */
+/* Returns the path of the program's file, with links followed, which the caller frees; NULL, with errno, if the system
+   does not say. */
 char *program_path(void);
 
 /* Calls function(argument). Returns true if it returned, false if `jump` ended it. Calls may be nested; a jump ends the
-   innermost one. WebAssembly, which has no jumps, stores the message of the error there and traps. */
+   innermost one. (WebAssembly has no jumps: there it would store the message of the error and trap.) */
 bool call_until_jump(void (*function)(void *argument), void *argument);
 _Noreturn void jump(void);
 /* The jmp_buf of the innermost call. Tests set it, to protect a statement. */

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 
-/* What stands before the bytes of a block. */
+/* The head of a block, before its bytes. */
 typedef struct Block {
     _Alignas(max_align_t) struct Block *older;
     struct Block *newer;
@@ -20,7 +20,7 @@ typedef struct Block {
 static Block *newest;
 static size_t made;
 
-/* Makes the block's neighbours in the list point to `block`, which has moved there, or past it if that is NULL. */
+/* Makes the neighbours of a block in the list point to `block`, where it is now, or past it if that is NULL. */
 static void relink(const Block *links, Block *block) {
     if (links->older) links->older->newer = block ? block : links->newer;
     if (links->newer) links->newer->older = block ? block : links->older;
@@ -64,7 +64,7 @@ char *memory_copy_text(const char *text, size_t length) {
     return copy;
 }
 
-/* NOLINTBEGIN(clang-analyzer-unix.Malloc): it takes a block that relink has taken out for the newest one. */
+/* NOLINTBEGIN(clang-analyzer-unix.Malloc): it believes that a block which relink has unlinked is the newest one. */
 void memory_free(void *memory) {
     if (!memory) return;
     Block *block = (Block *)memory - 1;

@@ -1,11 +1,11 @@
-/* Blocks of memory, and what else an error gives back; sizes that cannot wrap; arenas.
+/* Blocks of memory and other things that an error releases; sizes that cannot wrap; arenas.
 
    All memory of the program is made here, except for the arrays of arenas. The blocks are in a list, the newest first.
    memory_mark names a place in this list, and memory_release gives back what was made since: a function that makes
    several blocks for its own use takes a mark first. An error does the same with the mark of its protect
-   (base/error.h). A block may have a function that is called before it is freed. So an open file, a lock or a directory
-   that was begun is a block too, and an error closes, unlocks or removes it. At the end of the program main releases
-   all that is left, so what lives as long as a command is never freed by hand.
+   (base/error.h). A block may have a function that is called before it is freed. So an open file, a lock or a new
+   directory is a block too, and an error closes, unlocks or removes it. At the end of the program main releases all
+   blocks, so those that live as long as a command are never freed by hand.
 
    These functions are called by one thread, outside of parallel regions. */
 #pragma once
@@ -19,8 +19,8 @@ void *memory_make(size_t count, size_t size, const char *what);
 /* Returns a zeroed block of `size` bytes. undo(block) is called before the block is freed. It may raise an error, which
    is ignored where another error is the reason. */
 void *memory_make_undone(size_t size, void (*undo)(void *block), const char *what);
-/* Returns the block with `size` bytes, of which the first are kept and the others are not zeroed. The block may have
-   moved; its place in the list stays. NULL makes a block. */
+/* Returns the block with `size` bytes: the old ones, then others that are not zeroed. The block may have moved; its
+   place in the list stays. NULL makes a block. */
 void *memory_resize(void *block, size_t size, const char *what);
 /* Returns a copy of a text, ended by a zero. */
 char *memory_copy_text(const char *text, size_t length);
@@ -34,8 +34,8 @@ void memory_release(size_t mark);
 /* As memory_release, ignoring errors of undo: only for error.c. */
 void memory_release_undoing(size_t mark);
 
-/* Product and sum of sizes; SIZE_MAX when the true value does not fit, and SIZE_MAX stays SIZE_MAX, so that a whole
-   expression can be checked once, at the end. */
+/* Return the product and the sum of sizes; SIZE_MAX when the true value does not fit. SIZE_MAX stays SIZE_MAX, so that
+   a whole expression can be checked once, at the end. */
 size_t size_mul(size_t a, size_t b);
 size_t size_add(size_t a, size_t b);
 
@@ -44,7 +44,7 @@ size_t size_add(size_t a, size_t b);
 typedef struct {
     char *base;
     size_t used, capacity;
-    void *block; /* what frees it */
+    void *block; /* of base/memory.h, which frees it */
 } Arena;
 
 /* Returns `count` items of `size` bytes, aligned to 64 (a cache line); NULL while measuring. `used` becomes SIZE_MAX

@@ -1,4 +1,4 @@
-/* How work is split over threads: each gets a contiguous range that depends only on its number. */
+/* Work is split over threads: each gets a contiguous range that depends only on its number. */
 #pragma once
 
 #include <stddef.h>
@@ -10,8 +10,8 @@ typedef struct {
     size_t begin, end; /* begin <= end; end is not part of it */
 } Range;
 
-/* Part `id` of `count` of 0 .. n-1, cut only at multiples of `unit` (a cache line of columns, a sequence of rows).
-   Parts differ by at most one unit. */
+/* Returns range `id` of `count` of 0 .. n-1, cut only at multiples of `unit` (a cache line of columns, a sequence of
+   rows). Ranges differ by at most one unit. */
 static inline Range range_split(size_t n, size_t unit, size_t id, size_t count) {
     size_t units = n / unit + (n % unit != 0), each = units / count, rest = units % count;
     size_t begin = unit * (id * each + (id < rest ? id : rest)), end = begin + unit * (each + (id < rest));
@@ -20,12 +20,14 @@ static inline Range range_split(size_t n, size_t unit, size_t id, size_t count) 
 
 static inline size_t range_size(Range range) { return range.end - range.begin; }
 
-/* Part of a matrix. */
+/* Some rows and columns of a matrix. */
 typedef struct {
     Range rows, columns;
 } Tile;
 
-/* Tile `id` of `count`, in a grid whose tiles have the shortest sides: a product reads that much of its operands. */
+/* Returns tile `id` of `count`, in a grid whose tiles have the shortest sides: a product reads that much of its
+ * operands.
+ */
 static inline Tile tile_split(size_t rows, size_t columns, size_t unit, size_t id, size_t count) {
     size_t high = 1; /* tiles above each other */
     for (size_t h = 2; h <= count; h++)

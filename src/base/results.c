@@ -1,5 +1,5 @@
-/* Where results go. A directory is locked while it is written to, and nothing in it is ever removed: what --force
-   replaces is moved aside. Everything that can be refused is refused before anything is written. */
+/* Makes directories of results. A directory is locked while it is written to, and nothing in it is ever removed:
+   --force moves old results aside. Everything that can be refused is refused before anything is written. */
 #include "base/results.h"
 
 #include <dirent.h>
@@ -44,7 +44,7 @@ bool results_unused(const char *path) {
     return all_read && (empty || begun) && !has_results;
 }
 
-/* A path that goes through "." or ".." could lead elsewhere once the directory has been moved. */
+/* Makes a path through "." or ".." absolute: it could lead elsewhere once the directory has been moved. */
 static void resolve(char path[RESULTS_PATH]) {
     char *resolved = strstr(path, "/.") || *path == '.' ? realpath(path, NULL) : NULL;
     const bool fits = !resolved || strlen(resolved) < RESULTS_PATH;
@@ -69,10 +69,10 @@ static _Noreturn void in_the_way(const char *path) {
     usage_error("%s exists: name another --out, or add --force to replace a run", path);
 }
 
-/* What is at the path that --out names. */
+/* The thing at the path that --out names. */
 typedef enum { PLACE_FREE, PLACE_UNUSED, PLACE_TO_MOVE } Place;
 
-/* Finds out what is there, and checks that it may be taken or moved. */
+/* Returns what is at the path, after checking that it may be used or moved. */
 static Place find_place(const char *path, bool force) {
     struct stat info;
     if (!path_find(path)) return PLACE_FREE;
@@ -111,7 +111,8 @@ static void find_free(char path[RESULTS_PATH], const char *wanted) {
     runtime_error("%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
-/* What empties a directory that was made here, if the results do not begin: before it is unlocked and removed. */
+/* A block whose undo empties a directory that was made here, if the results do not begin. It is newer than the lock, so
+   that the directory is emptied before it is unlocked. */
 typedef struct {
     const ResultsDirectory *results;
 } Beginning;
@@ -121,8 +122,8 @@ static void empty_beginning(void *block) {
     if (r->made && !r->begun) directory_empty(r->directory->fd);
 }
 
-/* Then removes it, if nothing is left in it, and moves back what was there. */
-static void give_back_place(void *block) {
+/* Removes the empty directory, and moves back the old one. */
+static void restore_place(void *block) {
     const ResultsDirectory *r = block;
     if (r->begun) return;
     if (r->made) rmdir(r->path);
@@ -142,7 +143,7 @@ static void make_next(ResultsDirectory *r, const char *log_out) {
     r->directory = directory_lock(r->path);
 }
 
-/* Locks the directory that is there, moves it, and makes a new one in its place. The old one is released. */
+/* Locks the old directory, moves it, and unlocks it. */
 static void replace(ResultsDirectory *r) {
     char wanted[RESULTS_PATH + 8], old[RESULTS_PATH];
     const size_t mark = memory_mark();
@@ -155,7 +156,7 @@ static void replace(ResultsDirectory *r) {
     memory_release(mark);
 }
 
-/* Makes the directory that --out names, or takes or replaces what is there. */
+/* Makes the directory that --out names, or uses or replaces the one that is there. */
 static void make_named(ResultsDirectory *r, const char *out, bool force) {
     results_name(r->path, out, 1);
     const Place place = find_place(r->path, force);
@@ -169,7 +170,7 @@ static void make_named(ResultsDirectory *r, const char *out, bool force) {
 }
 
 ResultsDirectory *results_make(const char *out, const char *log_out, bool force) {
-    ResultsDirectory *r = memory_make_undone(sizeof *r, give_back_place, "the directory of results");
+    ResultsDirectory *r = memory_make_undone(sizeof *r, restore_place, "the directory of results");
     if (out) make_named(r, out, force);
     else make_next(r, log_out);
     Beginning *beginning = memory_make_undone(sizeof *beginning, empty_beginning, "the directory of results");

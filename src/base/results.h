@@ -1,13 +1,13 @@
 /* The directory of a run, a sweep or theory: where it may be made, and its run.json.
 
    Existing results are never removed. --force moves the directory of a run, a sweep or theory to the first free name of
-   PATH.old, PATH.old-2, PATH.old-3, ... It stays there whether or not the new results are completed; it is moved back
+   PATH.old, PATH.old-2, PATH.old-3, ... It stays there also if the new results are never completed; it is moved back
    only if they could not begin. A program that is killed between the move and making the new directory leaves only
    PATH.old.
 
    A directory is *unused* if it is empty, or if results were begun in it and never had a run.json: it has run.json.new
-   and no run.json. A program that is killed at that time leaves such a directory. New results are made in it, and what
-   is there of the old ones is written over. */
+   and no run.json. A program that is killed at that time leaves such a directory. New results are made in it, over
+   those that were begun. */
 #pragma once
 
 #include "base/files.h"
@@ -19,23 +19,22 @@
 typedef struct {
     Directory *directory; /* locked */
     char path[RESULTS_PATH];
-    char old[RESULTS_PATH]; /* where --force has moved what was there; else empty */
+    char old[RESULTS_PATH]; /* where --force has moved the old results; else empty */
     bool made;              /* by this process, so that it is removed if the results do not begin */
     bool begun;             /* results_begin has written run.json */
 } ResultsDirectory;
 
-/* Makes a directory, or takes one that is unused, and keeps other processes of this program out of it. Any other `out`,
-   the user's --out, may exist only with `force`, and only as a directory (not a symbolic link) that holds our run.json
-   and in which no process trains, nor, if it is a sweep, in one of its runs. Anything else is an error of status
-   STATUS_USAGE. Where `out` is NULL, the first free of log_out, log_out-2, log_out-3, ... is made. An empty
-   run.json.new is written there, which marks the directory as a beginning. If an error comes before results_begin, all
-   becomes what it was: the directory, if it was made here, is removed with all that is in it, and what was there is
-   moved back. */
+/* Makes and locks a directory, or locks one that is unused. `out` is the user's --out. If it names anything else,
+   `force` is needed, and it must be a directory, not a symbolic link, that holds our run.json. No process may train in
+   it nor, if it is a sweep, in one of its runs. Anything else is an error of status STATUS_USAGE. If `out` is NULL,
+   makes the first free one of log_out, log_out-2, log_out-3, ... Writes an empty run.json.new there, which marks the
+   directory as a beginning. An error before results_begin undoes all: it removes a directory that was made here with
+   all that is in it, and moves back the old one. */
 ResultsDirectory *results_make(const char *out, const char *log_out, bool force);
 /* Writes run.json: the results have begun, and all their first files are there. */
 void results_begin(ResultsDirectory *results, const Json *description);
 
-/* Raises the error that results_make would raise for what is there now. Writes nothing. */
+/* Raises the error that results_make would raise now. Writes nothing. */
 void results_check(const char *out, bool force);
 
 /* Returns whether the directory is there and unused. */
@@ -44,7 +43,7 @@ bool results_unused(const char *path);
 /* Writes the number-th name that is tried for `wanted`: itself (without slashes at its end), wanted-2, wanted-3, ... */
 void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number);
 
-/* Returns program, version, machine and time of start: what run.json opens with. The caller adds to it. */
+/* Returns the first entries of run.json: program, version, machine and time of start. The caller adds to them. */
 Json *run_description(const char *command_line, size_t threads);
 /* Reads run.json of a directory, which must be one of this program; if not, raises an error of status STATUS_USAGE. */
 Json *run_description_load(const char *directory);

@@ -28,20 +28,20 @@ typedef struct {
 
 Rng rng_make(uint64_t seed, RngPurpose purpose, uint32_t stream);
 
-/* Four independent words for a 64-bit index. */
+/* Writes four independent words for a 64-bit index. */
 void rng_block(const Rng *rng, uint64_t index, uint32_t out[4]);
 
-/* Uniform on [0, 1), 32 bits; `index` counts single numbers. */
+/* Returns a number uniform on [0, 1), of 32 bits; `index` counts single numbers. */
 double rng_uniform(const Rng *rng, uint64_t index);
-/* Standard normal by Box and Muller (1958); `index` counts single numbers. */
+/* Returns a standard normal number by Box and Muller (1958); `index` counts single numbers. */
 double rng_normal(const Rng *rng, uint64_t index);
-/* The standard normal numbers of the indices first .. first + count - 1. They are made four at a time, in blocks
+/* Writes the standard normal numbers of the indices first .. first + count - 1. They are made four at a time, in blocks
    that begin at multiples of four, so a part of a block costs as much as the whole. */
 void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out);
-/* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
+/* Returns a number uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
 
-/* Philox's factors, and what is added to its key after each round. */
+/* The factors of Philox, and the numbers added to its key after each round. */
 #define PHILOX_M0 0xD2511F53u
 #define PHILOX_M1 0xCD9E8D57u
 #define PHILOX_W0 0x9E3779B9u

@@ -23,7 +23,8 @@ static const struct {
 static const size_t HEADER_LIMIT = (size_t)100 << 20; /* bytes, as the reference implementation has it */
 static const char METADATA_KEY[] = "__metadata__";
 
-/* --- the checksum: FNV-1a (Fowler, Noll, Vo) over words of 4 bytes of the file, in which its own digits count as 0 */
+/* --- the checksum: FNV-1a (Fowler, Noll, Vo) over words of 4 bytes of the file, in which the digits of the checksum
+ * count as 0 */
 
 static const char CHECKSUM[] = "\"checksum\":\"", NO_DIGITS[] = "0000000000000000";
 enum { DIGITS = sizeof NO_DIGITS - 1 };
@@ -41,15 +42,15 @@ static uint64_t sum_of(const char *header, uint64_t length) {
     return add_bytes(add_bytes(HASH_START, &length, sizeof length), header, length);
 }
 
-/* Where a header has the digits of the checksum; NULL where it has none. In a text of the metadata quotation marks are
-   escaped, so that it holds no such words. */
+/* Returns the place of the checksum's digits in a header; NULL if it has none. In a text of the metadata quotation
+   marks are escaped, so that it holds no such words. */
 static char *find_digits(char *header, size_t length) {
     char *found = memmem(header, length, CHECKSUM, strlen(CHECKSUM));
     char *digits = found ? found + strlen(CHECKSUM) : NULL;
     return digits && digits + DIGITS < header + length ? digits : NULL;
 }
 
-/* Returns whether the file has the checksum that its metadata names. A file without one, of another program, has it. */
+/* Returns whether the file has the checksum that its metadata names; true without one, in a file of another program. */
 static bool is_whole(const SafetensorsFile *f) {
     char written[DIGITS + 1] = "", expected[DIGITS + 1], *digits = find_digits(f->bytes + 8, f->begin - 8);
     if (!digits) return true;

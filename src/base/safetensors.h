@@ -17,7 +17,7 @@ typedef struct {
     void *data;
 } NamedArray;
 
-/* How many bytes an array's numbers take; SIZE_MAX when that does not fit into size_t. */
+/* Returns the bytes of an array's numbers; SIZE_MAX when that does not fit into size_t. */
 size_t named_array_bytes(const NamedArray *array);
 
 /* One line of a file's metadata, which are texts (UTF-8). */
@@ -39,15 +39,15 @@ typedef struct {
     Json *header;
 } SafetensorsFile;
 
-/* Reads a file whose numbers take at most `limit` bytes. What is wrong with it is an error of status STATUS_USAGE that
-   names the path. */
+/* Reads a file whose numbers have at most `limit` bytes. A wrong file is an error of status STATUS_USAGE that names the
+   path. */
 SafetensorsFile safetensors_open(const char *path, size_t limit);
 
 /* Returns a value of the metadata; NULL when there is none of that name. */
 const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
 
-/* Copies the numbers into the arrays' memory, which stays as it was on failure; of an array whose `data` is NULL the
-   entry alone is checked. The file must hold exactly these arrays, with these types and shapes, without gaps or
-   overlaps, and have the checksum that its metadata names, if any; anything else is an error of status STATUS_USAGE
-   that names the difference. `owner` ("the config's model") says in the message whose arrays were expected. */
+/* Copies the numbers into the arrays' memory, which an error leaves as it was. Of an array whose `data` is NULL, only
+   the entry is checked. The file must hold exactly these arrays, with these types and shapes, without gaps or overlaps,
+   and have the checksum that its metadata names, if any. Anything else is an error of status STATUS_USAGE that names
+   the difference. `owner` ("the config's model") says in the message whose arrays were expected. */
 void safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner);

@@ -19,8 +19,8 @@ double quantile(const double *sorted, size_t n, double p) {
     return sorted[below] + (place - (double)below) * (sorted[above] - sorted[below]);
 }
 
-/* P(|T| < t) for whole degrees of freedom n, with x = atan(t / sqrt(n)), as a finite sum (Abramowitz and Stegun,
-   Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
+/* Returns P(|T| < t) for whole degrees of freedom n, with x = atan(t / sqrt(n)), as a finite sum (Abramowitz and
+   Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
 static double student_inside(double x, size_t degrees) {
     const bool odd = degrees % 2;
     double cosine = cos(x), term = odd ? cosine : 1, sum = 0;
@@ -42,8 +42,8 @@ double student_quantile(double p, size_t degrees) {
     return sqrt((double)degrees) * tan((low + high) / 2);
 }
 
-/* The mean of the finite differences a[i] - b[i] (of a[i] where b is NULL), its standard error, and how many they
-   are. It takes two passes, since the sum of squares less the square of the sum would lose the digits that count. */
+/* Returns the mean of the finite differences a[i] - b[i] (of a[i] if b is NULL) and its standard error, and sets their
+   number. Makes two passes, since the sum of squares less the square of the sum would lose the digits that count. */
 static Estimate mean_of_finite(const double *a, const double *b, size_t count, size_t *finite) {
     double sum = 0, squares = 0;
     *finite = 0;

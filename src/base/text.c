@@ -98,8 +98,8 @@ void text_digits(double number, int digits, char *out, size_t capacity) {
     if (length > 0 && out[length - 1] == '.') out[length - 1] = 0;
 }
 
-/* How many edits make one text the other, without regard to case. Two neighbours that change places count as one
-   edit (optimal string alignment). */
+/* Returns the number of edits that make one text the other, without regard to case. Two neighbours that change places
+   count as one edit (optimal string alignment). */
 enum { LONGEST = 63 };
 static size_t edit_distance(const char *given, size_t n, const char *candidate, size_t m) {
     size_t edits[LONGEST + 1][LONGEST + 1]; /* from the first i characters to the first j */
@@ -205,10 +205,10 @@ char *text_base64(const void *data, size_t size) {
     const unsigned char *bytes = data;
     char *text = memory_make(4 * (size / 3 + 1) + 1, 1, "a text in base64"), *out = text;
     for (size_t i = 0; i < size; i += 3) {
-        const size_t left = size - i;
-        const unsigned group = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
-                               (left > 2 ? (unsigned)bytes[i + 2] : 0);
-        for (size_t k = 0; k < 4; k++) *out++ = digits[k <= left ? group >> (18 - 6 * k) & 63 : 64];
+        const size_t rest = size - i;
+        const unsigned group = (unsigned)bytes[i] << 16 | (rest > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                               (rest > 2 ? (unsigned)bytes[i + 2] : 0);
+        for (size_t k = 0; k < 4; k++) *out++ = digits[k <= rest ? group >> (18 - 6 * k) & 63 : 64];
     }
     return text;
 }

@@ -1,5 +1,5 @@
-/* Small things done to text: trimming, cutting, spelling, numbers, fields of CSV, UTF-8, what a terminal may
-   show. Nothing here depends on the locale, since the program never calls setlocale. */
+/* Functions on text: trimming, cutting, spelling, numbers, fields of CSV, UTF-8, texts for a terminal. None depends on
+   the locale, since the program never calls setlocale. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,15 +14,15 @@ char *text_trim(char *text);
 /* Copies at most `limit` bytes of a text, then "..." where it was cut, never inside a UTF-8 character. */
 void text_clip(const char *text, size_t limit, char *out, size_t capacity);
 
-/* Appends to the text that `out` holds; what exceeds `capacity` is cut off. */
+/* Appends to the text in `out`, which is cut off at `capacity`. */
 __attribute__((format(printf, 3, 4))) void text_append(char *out, size_t capacity, const char *format, ...);
 
 /* Makes a text fit for a message, in place: control characters (of ASCII and Latin-1), line ends, characters that
    change the direction of writing, and bytes that are not UTF-8 become '?'. */
 void text_make_plain(char *text);
 
-/* Writes a text that comes from outside as a result: into a file or a pipe byte by byte; to a terminal made plain, but
-   for line ends. */
+/* Writes a text from outside, as a result: into a file or a pipe byte by byte, to a terminal made plain except for line
+   ends. */
 void text_write(const char *text, size_t size, FILE *out);
 
 /* Returns the width of the terminal behind a stream, at least 1. Where the stream does not say, COLUMNS, or 80. */
@@ -40,8 +40,8 @@ void text_number(double number, char *out, size_t capacity);
 /* Writes a number with so many significant digits, at least two, zeros at the end included: 1.00 beside 0.995. */
 void text_digits(double number, int digits, char *out, size_t capacity);
 
-/* For "did you mean": whether `candidate` is near what was `given`, and nearer than the best so far, which starts as
-   SIZE_MAX and becomes the edit distance. Texts over 63 bytes are near nothing. */
+/* Returns, for "did you mean", whether `candidate` is near the `given` text, and nearer than the best so far. *best
+   starts as SIZE_MAX and becomes the edit distance. Texts over 63 bytes are near nothing. */
 bool text_is_nearer(const char *given, const char *candidate, size_t *best);
 
 /* Writes a field of comma-separated values (RFC 4180), as text_write does: in double quotes where it needs them, or
@@ -55,8 +55,8 @@ enum { UTF8_CODES = 0x110000 }; /* code points lie below */
 size_t utf8_decode(const char *text, size_t size, uint32_t *character);
 /* Writes a code point as UTF-8, ended by a zero; returns its length in bytes. */
 size_t utf8_encode(uint32_t character, char out[5]);
-/* The number of code points in the first `size` bytes of valid UTF-8. printf counts bytes, but this is how many
-   columns of a terminal they take, if none is wide or combining. */
+/* Returns the number of code points in the first `size` bytes of valid UTF-8: their columns on a terminal, if none is
+   wide or combining. printf counts bytes. */
 size_t utf8_columns(const char *text, size_t size);
 
 /* The FNV-1a hash (Fowler, Noll, Vo) of bytes. `hash` is the hash of the bytes before, at first HASH_START. hash_text

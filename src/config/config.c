@@ -222,7 +222,8 @@ static void config_defaults(Config *config) {
 static void complete(Config *config, const SweepAxes *axes, bool takes_sweep, const char *path, const char *where) {
     derive_defaults(config);
     if (axes->count == 0) check_together(config, where);
-    else if (!takes_sweep) usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
+    else if (!takes_sweep)
+        usage_error("%s has a [sweep] section: run it with %s", path, command_to_copy("sweep", path));
 }
 
 void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,

@@ -1,6 +1,6 @@
 /* The matrix product that everything else is made of. gemm/gemm.h computes it where that has kernels for the processor,
    otherwise cblas_sgemm does (cblas_dgemm if real is double); which of them is known before main. Below are also facts
-   about the OpenBLAS in use. In src/, only matmul.c includes cblas.h. */
+   about the OpenBLAS in use. In src/, only openblas.c includes cblas.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -72,6 +72,9 @@ typedef struct {
 void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
                    const StripConsumer *consumer);
 
+/* Loads OpenBLAS, unless it is loaded. Where it makes the products, it is loaded before main. An error has status
+   STATUS_FAILED. The functions below that ask OpenBLAS need it loaded. */
+void matmul_load_openblas(void);
 /* matmul_product by OpenBLAS, for comparison. */
 void matmul_openblas(const Product *product, const void *a, const void *b, real *c);
 

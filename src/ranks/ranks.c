@@ -8,18 +8,30 @@
 
 #include "base/command.h"
 
+#ifdef RANKS_MPI
+#define REMEDY "start them by the mpirun of the MPI that it was built with, or by srun --mpi=pmix"
+#else
+#define REMEDY "start train-mpi (make MPI=1)"
+#endif
+
+/* Stops a process that is alone, though a launcher has started several. SLURM_NTASKS would be no sign of that: a batch
+   script has it, too. */
+static void refuse_copies(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const char *size = getenv(sizes[i]);
+        if (size && strtol(size, NULL, 10) > 1)
+            usage_error("%s is %s, and each of these processes would train a run of its own: " REMEDY
+                        ", or unset the variable",
+                        sizes[i], size);
+    }
+}
+
 #ifndef RANKS_MPI
 
 void ranks_start(const char *command) {
     (void)command;
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const char *size = getenv(sizes[i]);
-        if (size && strtol(size, NULL, 10) > 1)
-            usage_error("%s is %s, and each of these processes would train a run of its own: start train-mpi "
-                        "(make MPI=1), or unset the variable",
-                        sizes[i], size);
-    }
+    refuse_copies();
 }
 void ranks_end(void) {}
 _Noreturn void ranks_fail(Error error, bool start) {
@@ -49,7 +61,7 @@ void ranks_collect(void *array, size_t lines) { (void)array, (void)lines; }
 
 enum { RANKS_MAX = 4096, TEXT_BYTES = 128, REPORT_SECONDS = 10 };
 
-static int count = 1, own, here = 1;
+static int count = 1, self, here = 1;
 static bool started;
 static MPI_Datatype line; /* of LINE_BYTES: sizes are ints, and bytes would be too many */
 
@@ -60,7 +72,7 @@ static void join_ranks(void) {
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &threads) != MPI_SUCCESS) runtime_error("MPI does not start");
     started = true;
     MPI_Comm_size(MPI_COMM_WORLD, &count);
-    MPI_Comm_rank(MPI_COMM_WORLD, &own);
+    MPI_Comm_rank(MPI_COMM_WORLD, &self);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
     MPI_Comm_size(machine, &here);
     MPI_Comm_free(&machine);
@@ -70,11 +82,14 @@ static void join_ranks(void) {
 
 void ranks_start(const char *command) {
     join_ranks();
-    if (count == 1) return;
+    if (count == 1) {
+        refuse_copies();
+        return;
+    }
     if (count > RANKS_MAX) usage_error("there are %d ranks, and at most %d may be", count, RANKS_MAX);
     ranks_same("the command", command);
     interrupt_agree(0);
-    if (own > 0 && !freopen("/dev/null", "w", stdout)) runtime_error("cannot open /dev/null");
+    if (self > 0 && !freopen("/dev/null", "w", stdout)) runtime_error("cannot open /dev/null");
 }
 
 void ranks_end(void) {
@@ -86,8 +101,8 @@ void ranks_end(void) {
 _Noreturn void ranks_fail(Error error, bool start) {
     char rank[32] = "";
     if (start) join_ranks();
-    if (own > 0) snprintf(rank, sizeof rank, "rank %d: ", own);
-    for (unsigned left = own > 0 ? REPORT_SECONDS : 0; left > 0;) left = sleep(left);
+    if (self > 0) snprintf(rank, sizeof rank, "rank %d: ", self);
+    for (unsigned seconds = self > 0 ? REPORT_SECONDS : 0; seconds > 0;) seconds = sleep(seconds);
     program_print_error(rank, error.message);
     if (count > 1) MPI_Abort(MPI_COMM_WORLD, (int)error.status);
     ranks_end();
@@ -95,7 +110,7 @@ _Noreturn void ranks_fail(Error error, bool start) {
 }
 
 size_t ranks_count(void) { return (size_t)count; }
-size_t ranks_index(void) { return (size_t)own; }
+size_t ranks_index(void) { return (size_t)self; }
 size_t ranks_here(void) { return (size_t)here; }
 
 void ranks_gather(void *all, size_t size) {
@@ -114,8 +129,8 @@ void ranks_same(const char *what, const char *text) {
     static char all[RANKS_MAX][TEXT_BYTES];
     char others[256] = "";
     int different = 0, first = 0;
-    memset(all[own], 0, sizeof *all);
-    strncpy(all[own], text, sizeof *all - 1);
+    memset(all[self], 0, sizeof *all);
+    strncpy(all[self], text, sizeof *all - 1);
     ranks_gather(all, sizeof *all);
     for (int r = count; r-- > 1;)
         if (strcmp(all[r], all[0]) != 0) first = r, different++;
@@ -126,7 +141,7 @@ void ranks_same(const char *what, const char *text) {
                       all[first], all[0]);
 }
 
-/* The segments of an array, in lines: how many a rank has, and the first. */
+/* The segments of an array, in lines: the size and the first line of each rank's. */
 static int counts[RANKS_MAX], places[RANKS_MAX];
 static void find_segments(size_t lines) {
     for (int r = 0; r < count; r++) {
@@ -140,8 +155,8 @@ void ranks_deal(const void *array, size_t lines, void *parts) {
     static int part_counts[RANKS_MAX], part_places[RANKS_MAX];
     find_segments(lines);
     for (int r = 0; r < count; r++) {
-        part_counts[r] = counts[own];
-        part_places[r] = r * counts[own];
+        part_counts[r] = counts[self];
+        part_places[r] = r * counts[self];
     }
     MPI_Alltoallv(array, counts, places, line, parts, part_counts, part_places, line, MPI_COMM_WORLD);
 }

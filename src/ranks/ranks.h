@@ -1,6 +1,6 @@
 /* The processes, called ranks, that train one run together (docs/cluster.md). They only exchange bytes: MPI promises no
-   order of a sum, so the caller adds up the parts in its own order. All use of MPI is in ranks.c, and only when it is
-   built for train-mpi; in every other program there is one process, rank 0 of 1.
+   order of a sum, so the caller adds up the parts in an order that it fixes. All use of MPI is in ranks.c, and only
+   when it is built for train-mpi; in every other program there is one process, rank 0 of 1.
 
    All ranks run the same program. Only rank 0 has a directory to write and prints; the writers of run/ return at once
    on the others. Unless it says otherwise, a function is called by all ranks at the same point, with the same sizes.
@@ -19,9 +19,9 @@
 
 /* Joins the ranks that a launcher has started (mpirun -n 4 ./train-mpi ...); without a launcher this process is alone.
    Raises an error unless all ranks were started with the same command. From now on rank 0 alone prints to stdout, and
-   if there are several ranks, they end on a signal that they have agreed on (base/interrupt.h, shards.c). A program
-   without MPI refuses to be one of several processes. ranks_end waits for all ranks and leaves them; it does nothing if
-   ranks_start was not called. */
+   if there are several ranks, they end on a signal that they have agreed on (base/interrupt.h, shards.c). A process
+   that is alone raises an error if a launcher has started several (a program without MPI). ranks_end waits for all
+   ranks and leaves them; it does nothing if ranks_start was not called. */
 void ranks_start(const char *command);
 void ranks_end(void);
 
@@ -30,8 +30,8 @@ void ranks_end(void);
    error in the command line, joins the ranks before. Any rank may call it at any point. */
 _Noreturn void ranks_fail(Error error, bool start);
 
-/* The number of ranks, the number of this rank (from 0), and the number of ranks on this machine. Before ranks_start
-   these are 1, 0 and 1. A rank may call these functions alone. */
+/* Return the number of ranks, the number of this rank (from 0), and the number of ranks on this machine: 1, 0 and 1
+   before ranks_start. A rank may call these functions alone. */
 size_t ranks_count(void);
 size_t ranks_index(void);
 size_t ranks_here(void);
@@ -40,16 +40,17 @@ size_t ranks_here(void);
    ranks whose `what` differs from that of rank 0. */
 void ranks_same(const char *what, const char *text);
 
-/* `all` has one item of `size` bytes per rank. Each rank has set its own item; afterwards every rank has all items. */
+/* Gives every rank all items of `all`, which has one item of `size` bytes per rank. Each rank has set the item of its
+   number. */
 void ranks_gather(void *all, size_t size);
 
-/* All ranks get rank `owner`'s part of an array: of `rows` rows, the next one `stride` bytes further, the first `size`
-   bytes each. */
+/* Sends part of an array from rank `owner` to all: of `rows` rows, the next one `stride` bytes further, the first
+   `size` bytes each. */
 void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner);
 
-/* An array of `lines` cache lines is cut into as many segments as there are ranks (ranks_segment, in lines).
-   ranks_deal: this rank's segment of every rank's array, in `parts` (ranks, size of the segment).
-   ranks_collect: every rank has set its own segment of the array; afterwards it has all of them. */
+/* An array of `lines` cache lines is cut into one segment per rank (ranks_segment, in lines). ranks_deal gives a rank
+   its segment of every rank's array, in `parts` (ranks, size of the segment). ranks_collect gives every rank all
+   segments of the array, of which each has set one. */
 enum { LINE_BYTES = 64 };
 static inline Range ranks_segment(size_t lines, size_t rank) { return range_split(lines, 1, rank, ranks_count()); }
 void ranks_deal(const void *array, size_t lines, void *parts);

@@ -48,9 +48,8 @@ static Sweep *plan(const Config *config, const SweepAxes *axes, const TrainOptio
     s->axes = *axes;
     sweep_plan(s);
     if (o->out && !o->force && sweep_is(o->out))
-        usage_error(
-            "%s exists: continue that sweep with %s resume %s, name another --out, or add --force to replace it",
-            o->out, program_name, o->out);
+        usage_error("%s exists: continue that sweep with %s, name another --out, or add --force to replace it", o->out,
+                    command_to_copy("resume", o->out));
     results_check(o->out, o->force);
     check(s);
     return s;
@@ -78,8 +77,8 @@ static const SweepRun *first_failed(const Sweep *s) {
 static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
     size_t named = 0;
     fputc('\n', out);
-    print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,
-                s->directory->path);
+    print_plain(out, "%zu of %zu runs did not finish; to resume: %s", unfinished, s->run_count,
+                command_to_copy("resume", s->directory->path));
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (has_ended(run) || named++ >= 8) continue;
         print_plain(out, "  %s: %s", run->name, SWEEP_RUN_STATES[run->state]);
@@ -202,8 +201,8 @@ void sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptio
 void sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out) {
     Sweep *s = plan(config, axes, options);
     sweep_open(s);
-    progress_message(options->progress, "%s is in %s; to train a part of it: %s sweep %s --share I/N", s->config.name,
-                     s->directory->path, program_name, s->directory->path);
+    progress_message(options->progress, "%s is in %s; to train a part of it: %s --share I/N", s->config.name,
+                     s->directory->path, command_to_copy("sweep", s->directory->path));
     fprintf(out, "%zu\n", s->run_count);
 }
 
@@ -225,8 +224,9 @@ int sweep_share(const char *directory, const char *share, const TrainOptions *op
         Error ignored;
         if (run->state == RUN_NOT_FINISHED) protect(read_state, run, &ignored); /* as other processes left it */
     }
-    print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s sweep %s --tables",
-                s->run_count - count_unfinished(s), s->run_count, s->directory->path, program_name, s->directory->path);
+    print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s --tables",
+                s->run_count - count_unfinished(s), s->run_count, s->directory->path,
+                command_to_copy("sweep", s->directory->path));
     if (failures && !signal)
         runtime_error("%zu of the runs of share %zu/%zu failed; %s: %s", failures, number + 1, shares, failed->name,
                       failed->message);

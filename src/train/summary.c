@@ -133,9 +133,9 @@ void print_outcome(const Trainer *t) {
     char time[32];
     if (t->had_finished) {
         print_plain(stdout,
-                    "%s has already finished; its pictures and its page were made again; to train it longer: %s resume "
-                    "%s --set train.steps=N",
-                    directory, program_name, directory);
+                    "%s has already finished; its pictures and its page were made again; to train it longer: %s --set "
+                    "train.steps=N",
+                    directory, command_to_copy("resume", directory));
         return;
     }
     progress_duration(s->seconds, time, sizeof time);
@@ -145,7 +145,7 @@ void print_outcome(const Trainer *t) {
     putchar('\n');
     if (isfinite(s->val_loss))
         printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
-    if (t->signal) print_plain(stdout, "to resume: %s resume %s", program_name, directory);
+    if (t->signal) print_plain(stdout, "to resume: %s", command_to_copy("resume", directory));
     puts("results");
     print_plain(stdout, "  page to look at  %s/report.html", directory);
     print_plain(stdout, "  loss curves      %s/loss.png", directory);

@@ -129,7 +129,8 @@ static Snapshot make_snapshot(const Command *command) {
     Progress *progress = progress_make(stderr, command->quiet);
     if (!text) return attend_to_log(&run);
     const bool piped = strcmp(text, "-") == 0;
-    const size_t size = piped ? input_read(input, sizeof input) : strlen(text);
+    const bool with_returns = vocabulary_id(&run.vocabulary, '\r') >= 0;
+    const size_t size = piped ? input_read(input, sizeof input, with_returns) : strlen(text);
     return attend_to_text(&run, piped ? input : text, size, command_threads(command), progress);
 }
 

@@ -66,6 +66,7 @@ static void measure_peak(Bench *b) {
     const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE, threads = b->model.threads;
     Arena arena = {.used = 3 * size * sizeof(real)};
     arena_allocate(&arena, "products of 2048 x 2048");
+    matmul_load_openblas();
     real *x = arena_take(&arena, 3 * size, sizeof *x), *y = x + size, *z = y + size;
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
     b->kernels = fmax(b->kernels, measure_products(x, y, z, threads, false, OPERANDS_REAL));

@@ -273,7 +273,7 @@ static int run_export(const Command *command) {
     static Run run;
     char path[RESULTS_PATH];
     Model model;
-    if (!hf) usage_error("name a new or an empty directory: %s export %s --hf DIR", program_name, command->target);
+    if (!hf) usage_error("name a new or an empty directory: %s --hf DIR", command_to_copy("export", command->target));
     results_name(path, hf, 1);
     run_open(&run, command->target, NULL, 0, false);
     export_check(&run.config);

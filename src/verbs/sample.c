@@ -46,7 +46,7 @@ static int write_sample(const Run *run, Model *model, const Command *command) {
     static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is found */
     size_t count = 1, size = strlen(prompt);
     if (strcmp(prompt, "-") == 0) {
-        size = input_read(input, sizeof input);
+        size = input_read(input, sizeof input, vocabulary_id(&run->vocabulary, '\r') >= 0);
         prompt = input;
     }
     if (top_p <= 0) usage_error("--top-p takes a number above 0");

@@ -152,13 +152,14 @@ static void say_limits(const Files *f, Why *why) {
     const Config *c = &f->run.config;
     const double divisor = divisor_value(c->attention.scale_divisor, c->model.d_k);
     const char *other = divisor != 1 ? "none" : c->model.d_k > 1 ? "sqrt_dk" : "2sqrt_dk";
-    char *p = why_next(why);
+    char *p = why_next(why), config_file[PATH_CAPACITY];
+    path_join(config_file, f->run.directory, "config.ini");
     why_add(p, "One run does not show that its divisor is the cause. It has one seed (%zu), ", c->train.seed);
     why_add_rate(c, p);
-    why_add(p,
-            ", one %s and one size of model. A run that differs in the divisor alone: %s %s/config.ini --set "
-            "attention.scale_divisor=%s",
-            c->data.task == TASK_RECALL ? "task" : "text", program_name, f->run.directory, other);
+    why_add(
+        p,
+        ", one %s and one size of model. A run that differs in the divisor alone: %s --set attention.scale_divisor=%s",
+        c->data.task == TASK_RECALL ? "task" : "text", command_to_copy(NULL, config_file), other);
 }
 
 static void read_files(Files *f, const char *directory) {
