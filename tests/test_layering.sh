@@ -19,7 +19,7 @@ allowed() {
     model) echo config ops gemm base ;;
     plain) echo model/tensors.h config base ;;
     ranks) echo ops base ;;
-    run) echo ranks model data show config gemm base ;;
+    run) echo ranks model ops data show config gemm base ;;
     train) echo run ranks model plain data show config ops gemm base ;;
     sweep | verbs) echo train run model plain data show config ops gemm base ;;
     why) echo sweep train run model data show config base ;;

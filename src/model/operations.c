@@ -229,7 +229,7 @@ void op_attention_parameters_backward(const Worker *w, const Activation *att) {
 }
 
 static void activation_forward(const Worker *w, real *y, real *derivative, const real *x, size_t n) {
-    (w->m->shape.relu ? relu_forward : gelu_forward)(y, w->pass->with_backward ? derivative : NULL, x, n);
+    ACTIVATIONS[w->m->shape.activation].forward(y, w->pass->with_backward ? derivative : NULL, x, n);
 }
 
 /* From a strip of fc (c->a), keeps act and, if a backward pass follows, the derivative. */

@@ -9,7 +9,8 @@
 typedef struct {
     size_t T, C, F, V, L;
     AttentionConfig attention; /* H, D, and how scores are made */
-    bool pre_norm, bias, tied, relu;
+    ActivationFunction activation;
+    bool pre_norm, bias, tied;
     double dropout;
 } ModelShape;
 

@@ -45,7 +45,7 @@ typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_O
        op_layernorm_forward       ln.y = LN(x)
        op_linear_forward          y = x W + b
        op_attention_forward       att from the layer's queries, keys and values
-       op_hidden_forward          fc = x W + b, act = GELU(fc) or ReLU(fc); if a backward pass follows, fc becomes the
+       op_hidden_forward          fc = x W + b, act = activation(fc); if a backward pass follows, fc becomes the
                                   derivative
        op_residual_forward        res = x + dropout(proj)
        op_unembedding_forward     logits = x W^T, W the token embedding when tied

@@ -1,5 +1,5 @@
-/* GELU and ReLU, each with its derivative. The forward pass may overwrite its input with the derivative, so that the
-   backward pass is one multiplication and needs no second exponential. */
+/* The activation functions, each with its derivative. The forward pass may overwrite its input with the derivative, so
+   that the backward pass is one multiplication and needs no second exponential. */
 #include "ops/activation.h"
 
 #include "ops/lanes.h"
@@ -30,6 +30,8 @@ MULTIVERSIONED void relu_forward(real *restrict y, real *derivative, const real 
     if (derivative)
         for (size_t i = 0; i < n; i++) derivative[i] = x[i] <= 0 ? 0 : (real)1;
 }
+
+const ActivationRow ACTIVATIONS[] = {{"gelu_new", gelu_forward}, {"relu", relu_forward}};
 
 MULTIVERSIONED void activation_backward(real *dx, const real *dy, const real *derivative, size_t n) {
     for (size_t i = 0; i < n; i++) dx[i] = dy[i] * derivative[i];

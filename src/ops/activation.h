@@ -1,4 +1,4 @@
-/* The activation function of the feed-forward network, entry by entry. */
+/* The activation functions of the feed-forward network, entry by entry, and their table. */
 #pragma once
 
 #include <stddef.h>
@@ -14,6 +14,14 @@ void gelu_forward(real *y, real *derivative, const real *x, size_t n);
 /* ReLU (Nair and Hinton 2010): y = max(x, 0); its derivative at 0 is taken as 0. NaN stays NaN. Arrays as above.
    Plain: plain_relu_forward. */
 void relu_forward(real *y, real *derivative, const real *x, size_t n);
+
+/* The activation functions in the order of model.activation's choices. A new one is a row here, its formula, and the
+   same formula in src/plain/plain.c and src/report/decoder.js. */
+typedef struct {
+    const char *gpt2; /* its name in a config of Hugging Face transformers */
+    void (*forward)(real *y, real *derivative, const real *x, size_t n);
+} ActivationRow;
+extern const ActivationRow ACTIVATIONS[];
 
 /* dL/dx = dL/dy dy/dx. Overwrites dx (n), which may be dy. Plain: plain_gelu_backward, plain_relu_backward. */
 void activation_backward(real *dx, const real *dy, const real *derivative, size_t n);

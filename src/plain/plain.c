@@ -211,6 +211,13 @@ static void plain_relu_backward(real *dx, const real *dy, const real *x, size_t 
     for (size_t i = 0; i < n; i++) dx[i] += x[i] <= 0 ? 0 : dy[i];
 }
 
+/* The functions of each value of model.activation. */
+static const struct {
+    void (*forward)(real *y, const real *x, size_t n);
+    void (*backward)(real *dx, const real *dy, const real *x, size_t n);
+} ACTIVATIONS[] = {[ACTIVATION_GELU] = {plain_gelu_forward, plain_gelu_backward},
+                   [ACTIVATION_RELU] = {plain_relu_forward, plain_relu_backward}};
+
 /* --- Logits: logits_tv = x_t . W_v, a linear layer with weight W^T and no bias; logits (T,V), x (T,C), W (V,C). With
    tied embeddings, W is the token embedding. */
 
@@ -257,7 +264,7 @@ typedef struct {
     real *qkv, *att;      /* (T,3HD), (T,HD) */
     real *proj_1, *res_1; /* (T,C): what attention adds, and the sum */
     real *ln_2;           /* (T,C) */
-    real *fc, *act;       /* (T,F): before and after GELU or ReLU */
+    real *fc, *act;       /* (T,F): before and after the activation function */
     real *proj_2, *res_2; /* (T,C): what the feed-forward network adds, and the sum */
     real *out;            /* (T,C): the output: the same array as res_2 (pre-norm) or ln_2 (post-norm) */
 } Block;
@@ -308,14 +315,14 @@ static void feed_forward_forward(const Sequence *s, size_t l, const real *x) {
     const Block *a = &s->a.blocks[l];
     const size_t T = s->T, C = s->shape->C, F = s->shape->F;
     plain_linear_forward(a->fc, x, parameters(s, FC_W, l), T, C, F);
-    (s->shape->relu ? plain_relu_forward : plain_gelu_forward)(a->act, a->fc, T * F);
+    ACTIVATIONS[s->shape->activation].forward(a->act, a->fc, T * F);
     plain_linear_forward(a->proj_2, a->act, parameters(s, MLP_PROJ_W, l), T, F, C);
 }
 static void feed_forward_backward(const Sequence *s, size_t l, real *dx, const real *x) {
     const Block *a = &s->a.blocks[l], *d = &s->d.blocks[l];
     const size_t T = s->T, C = s->shape->C, F = s->shape->F;
     plain_linear_backward(d->act, d->proj_2, a->act, parameters(s, MLP_PROJ_W, l), T, F, C);
-    (s->shape->relu ? plain_relu_backward : plain_gelu_backward)(d->fc, d->act, a->fc, T * F);
+    ACTIVATIONS[s->shape->activation].backward(d->fc, d->act, a->fc, T * F);
     plain_linear_backward(dx, d->fc, x, parameters(s, FC_W, l), T, C, F);
 }
 

@@ -127,7 +127,7 @@ static void allocate(PerturbedLoss *l) {
     l->losses = memory_make(l->original.count * l->rows, sizeof *l->losses, WHAT);
     l->gradient = memory_make(l->original.count * l->rows, widest * sizeof *l->gradient, WHAT);
     l->activations = memory_make(ACTIVATIONS_MAX * (s->L + 1), sizeof(const Activation *), WHAT);
-    if (s->relu) l->active = memory_make(l->original.count * s->L * l->rows, s->F, WHAT);
+    if (s->activation == ACTIVATION_RELU) l->active = memory_make(l->original.count * s->L * l->rows, s->F, WHAT);
 }
 
 void perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *original) {
