@@ -32,9 +32,9 @@ size_t newton_schulz_scratch(size_t rows, size_t columns, bool bf16) {
 
 double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
     const double s = (double)smaller(rows, columns), all = (double)rows * (double)columns;
-    const int parts = bf16 ? (ITERATIONS + RESTART - 1) / RESTART : 1;
-    const int symmetric = 4 * ITERATIONS - 3 * parts; /* a part's first P is Q, and its last G is not needed */
-    return s * s * s * symmetric + 3 * s * all * parts;
+    const int starts = bf16 ? (ITERATIONS + RESTART - 1) / RESTART : 1;
+    const int symmetric = 4 * ITERATIONS - 3 * starts; /* after a start the first P is Q, and the last G is not needed */
+    return s * s * s * symmetric + 3 * s * all * starts;
 }
 
 /* c (s,s) = alpha op(a) op(b), plus the old c if `add` is true. The result is symmetric: the lower half is computed

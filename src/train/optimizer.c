@@ -15,9 +15,9 @@
 #include "ops/update.h"
 #include "ranks/ranks.h"
 
-enum { CHUNK = 4096 }; /* numbers per partial sum of the norm */
+enum { PARTIAL = 4096 }; /* numbers per partial sum of the norm */
 
-static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
+static size_t partial_count(size_t flat) { return flat / PARTIAL + 1; }
 
 static const OptimizerRow *row_of(const Optimizer *o) { return &OPTIMIZERS[o->config->train.optimizer]; }
 static bool by_muon(const Optimizer *o, const Tensor *t) { return row_of(o)->muon && t->blocks->is_matrix; }
@@ -53,7 +53,7 @@ static void find_matrices(Optimizer *o, const TensorTable *tensors) {
 static void lay_out(Optimizer *o) {
     o->m = arena_take(&o->arena, o->flat, sizeof(real));
     o->v = row_of(o)->moments == 1 ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
-    o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
+    o->partial_sums = arena_take(&o->arena, partial_count(o->flat), sizeof(double));
     o->matrices = arena_take(&o->arena, o->matrix_count, sizeof *o->matrices);
     o->workspace = arena_take(&o->arena, size_mul(o->threads, o->workspace_size), sizeof(real));
 }
@@ -76,21 +76,21 @@ double learning_rate(const Config *config, size_t step) {
 }
 
 MULTIVERSIONED static double sum_of_squares(const real *x, size_t n) {
-    enum { PARTS = 8 };
-    double part[PARTS] = {0}, sum = 0;
+    enum { SUMS = 8 };
+    double lane[SUMS] = {0}, sum = 0;
     size_t i = 0;
-    for (; i + PARTS <= n; i += PARTS)
-        for (size_t l = 0; l < PARTS; l++) part[l] += (double)x[i + l] * (double)x[i + l];
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t l = 0; l < SUMS; l++) lane[l] += (double)x[i + l] * (double)x[i + l];
     for (; i < n; i++) sum += (double)x[i] * (double)x[i];
-    for (size_t l = 0; l < PARTS; l++) sum += part[l];
+    for (size_t l = 0; l < SUMS; l++) sum += lane[l];
     return sum;
 }
 
 double gradient_norm(Optimizer *o, const real *gradients) {
-    const size_t count = chunks(o->flat);
+    const size_t count = partial_count(o->flat);
 #pragma omp parallel for num_threads((int)o->threads) schedule(static)
     for (size_t c = 0; c < count; c++) {
-        size_t first = c * CHUNK, n = o->flat - first < CHUNK ? o->flat - first : CHUNK;
+        size_t first = c * PARTIAL, n = o->flat - first < PARTIAL ? o->flat - first : PARTIAL;
         o->partial_sums[c] = sum_of_squares(gradients + first, n);
     }
     double sum = 0;
@@ -184,7 +184,7 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
 #pragma omp parallel num_threads((int)o->threads)
     {
         const size_t thread = (size_t)omp_get_thread_num();
-        Range range = range_split(o->flat, CHUNK, thread, (size_t)omp_get_num_threads());
+        Range range = range_split(o->flat, PARTIAL, thread, (size_t)omp_get_num_threads());
         update_range(o, tensors, update, parameters, gradients, lr, range);
 #pragma omp for schedule(dynamic)
         for (size_t i = 0; i < o->matrix_count; i++)
