@@ -17,7 +17,7 @@ allowed() {
     config | gemm | data | show) echo base ;;
     ops) echo gemm base ;;
     model) echo config ops gemm base ;;
-    plain) echo model/tensors.h config base ;;
+    plain) echo model ops config base ;;
     ranks) echo ops base ;;
     run) echo ranks model ops data show config gemm base ;;
     train) echo run ranks model plain data show config ops gemm base ;;

@@ -203,7 +203,7 @@ function make_reading(model, divisor) {
     const head = () => ({keys: [], values: [], raw: []});
     return {model, divisor, ids: [], logits: [], heads: model.heads.map(heads => heads.map(head))};
 }
-/* plain_forward_backward's first half, for the ids that come after those read. */
+/* decoder_forward, for the ids that come after those read. */
 function forward(r, ids) {
     const m = r.model, rows = ids.length;
     let x = embedding_forward(m, ids, r.ids.length);
