@@ -45,11 +45,6 @@ void matmul_strips(const Product *product, const void *a, const void *b, const r
     if (product->m > 0 && product->n > 0) gemm_strips(kernels[1], product, a, b, bias, consumer);
 }
 
-void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
-            const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
-    matmul_product(&(Product){op_a, op_b, accumulate, m, n, k, lda, ldb, ldc, alpha, WHOLE, 0, operands}, a, b, c);
-}
-
 bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }
 
 const char *matmul_kernels(bool bf16) {

@@ -49,10 +49,6 @@ typedef struct {
    are said to be zero must be zero. */
 void matmul_product(const Product *product, const void *a, const void *b, real *c);
 
-/* matmul_product without a triangle. */
-void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
-            const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc);
-
 /* Some rows and some columns of C, complete. They are in a cache, and the next strip overwrites them. */
 typedef struct {
     Range rows, columns;

@@ -33,7 +33,8 @@ size_t newton_schulz_scratch(size_t rows, size_t columns, bool bf16) {
 double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
     const double s = (double)smaller(rows, columns), all = (double)rows * (double)columns;
     const int starts = bf16 ? (ITERATIONS + RESTART - 1) / RESTART : 1;
-    const int symmetric = 4 * ITERATIONS - 3 * starts; /* after a start the first P is Q, and the last G is not needed */
+    const int symmetric =
+        4 * ITERATIONS - 3 * starts; /* after a start the first P is Q, and the last G is not needed */
     return s * s * s * symmetric + 3 * s * all * starts;
 }
 
@@ -87,9 +88,16 @@ static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
 static void apply(const Whole *o, real alpha, Shifted p, real *y, size_t ldy) {
     for (size_t i = 0; i < o->rows && p.shift != 0; i++)
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * p.shift * o->x[i * o->columns + j];
-    if (o->tall)
-        matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, o->x, o->columns, p.p, o->s, true, y, ldy);
-    else matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, p.p, o->s, o->x, o->columns, true, y, ldy);
+    const Product product = {.m = o->rows,
+                             .n = o->columns,
+                             .k = o->s,
+                             .lda = o->s,
+                             .ldb = o->columns,
+                             .ldc = ldy,
+                             .alpha = alpha,
+                             .accumulate = true,
+                             .operands = o->operands};
+    matmul_product(&product, o->tall ? o->x : p.p, o->tall ? p.p : o->x, y);
 }
 
 void newton_schulz(size_t rows, size_t columns, const real *x, bool bf16, real alpha, real *y, size_t ldy,

@@ -28,7 +28,7 @@ static bool in_bf16(const Optimizer *o) { return o->config->train.precision == P
 static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns, false); }
 
 /* Adds the matrices of a tensor to Muon's, which are sorted by falling cost so that no thread is left with a large one
-   at the end. While the arena has no memory yet, this only counts them and finds the largest workspace. */
+   at the end. Finds the largest workspace. */
 static void add_matrices(Optimizer *o, const Tensor *t) {
     for (const ColumnBlock *block = t->blocks; block < t->blocks + t->block_count; block++) {
         if (block->lr_scale == 0) continue; /* it is not learned, so it does not decay either */
@@ -38,33 +38,26 @@ static void add_matrices(Optimizer *o, const Tensor *t) {
             size_add(new.rows *new.columns, newton_schulz_scratch(new.rows, new.columns, in_bf16(o)));
         if (workspace > o->workspace_size) o->workspace_size = workspace;
         size_t i = o->matrix_count++;
-        if (!o->matrices) continue;
         for (; i > 0 && flops(&o->matrices[i - 1]) < flops(&new); i--) o->matrices[i] = o->matrices[i - 1];
         o->matrices[i] = new;
     }
-}
-
-static void find_matrices(Optimizer *o, const TensorTable *tensors) {
-    o->matrix_count = 0;
-    for (size_t i = 0; i < tensors->count; i++)
-        if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
 }
 
 static void lay_out(Optimizer *o) {
     o->m = arena_take(&o->arena, o->flat, sizeof(real));
     o->v = row_of(o)->moments == 1 ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
     o->partial_sums = arena_take(&o->arena, partial_count(o->flat), sizeof(double));
-    o->matrices = arena_take(&o->arena, o->matrix_count, sizeof *o->matrices);
     o->workspace = arena_take(&o->arena, size_mul(o->threads, o->workspace_size), sizeof(real));
 }
 
 void optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads) {
     *o = (Optimizer){.config = config, .threads = threads, .flat = tensors->flat};
-    find_matrices(o, tensors);
+    o->matrices = memory_make(size_mul(COLUMN_BLOCKS_MAX, tensors->count), sizeof *o->matrices, "Muon's matrices");
+    for (size_t i = 0; i < tensors->count; i++)
+        if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
     lay_out(o);
     arena_allocate(&o->arena, "the optimizer's moments");
     lay_out(o);
-    find_matrices(o, tensors);
 }
 
 double learning_rate(const Config *config, size_t step) {

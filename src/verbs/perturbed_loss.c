@@ -2,6 +2,8 @@
    computed. Its function is survey, keep or perturb, one for each purpose. */
 #include "verbs/perturbed_loss.h"
 
+#include "ops/activation.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -127,7 +129,7 @@ static void allocate(PerturbedLoss *l) {
     l->losses = memory_make(l->original.count * l->rows, sizeof *l->losses, WHAT);
     l->gradient = memory_make(l->original.count * l->rows, widest * sizeof *l->gradient, WHAT);
     l->activations = memory_make(ACTIVATIONS_MAX * (s->L + 1), sizeof(const Activation *), WHAT);
-    if (s->activation == ACTIVATION_RELU) l->active = memory_make(l->original.count * s->L * l->rows, s->F, WHAT);
+    if (ACTIVATIONS[s->activation].has_kinks) l->active = memory_make(l->original.count * s->L * l->rows, s->F, WHAT);
 }
 
 void perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *original) {
