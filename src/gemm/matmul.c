@@ -20,8 +20,8 @@ void matmul_openblas(const Product *o, const void *a, const void *b, real *c) {
                (int)o->lda, b, (int)o->ldb, o->accumulate ? 1 : 0, c, (int)o->ldc);
 }
 
-/* What is the same for every product of this process. It is set before main: nobody can multiply, or say what
-   multiplies, before it is known. */
+/* Facts that are the same for every product of this process. They are set before main, so they are known before the
+   first product. */
 static GemmKernel kernels[2]; /* for operands of `real`, and of bf16 */
 static int threads_offered;
 

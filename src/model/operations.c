@@ -40,7 +40,7 @@ static real *shard_gradients(const Worker *w, const Activation *a) {
 static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
 static Bf16 *kept_gradient(const Activation *a, size_t row) { return a->kept_gradient + row * bf16_stride(a->width); }
 
-/* What a product reads of an activation, or of a gradient, from a row on: bf16 if that is kept in bf16. */
+/* Return an activation, or a gradient, from a row on, as products read it: bf16 if it is stored in bf16. */
 static const void *operand(const Activation *x, size_t row) {
     return x->kept ? (const void *)kept(x, row) : x->values + row * x->width;
 }
@@ -139,8 +139,8 @@ void op_layernorm_backward_weight(const Worker *w, const Activation *x, const La
     end_operation(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
 }
 
-/* What a consumer of strips needs: the thread, whose rows they are; the activation that it keeps, or whose gradient it
-   keeps; and in the forward pass of c_fc also the output of the activation function. */
+/* Passed to strip callbacks: the thread, the activation that they write, or whose gradient they write, and in the
+   forward pass of c_fc the output of the activation function. */
 typedef struct {
     const Worker *w;
     const Activation *a, *act;

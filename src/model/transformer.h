@@ -17,8 +17,8 @@
 #include "model/hook.h"
 #include "model/tensors.h"
 
-/* How many sequences a slice of a batch of B has, or with B = 0 of any batch: as many as fit into SLICE_ROWS positions,
-   at least one. */
+/* Returns the number of sequences of a slice of a batch of B, or with B = 0 of any batch: as many as fit into
+   SLICE_ROWS positions, at least one. */
 enum { SLICE_ROWS = 4096 };
 static inline size_t model_slice(const ModelShape *shape, size_t B) {
     size_t sequences = SLICE_ROWS / shape->T ? SLICE_ROWS / shape->T : 1;
@@ -31,9 +31,9 @@ typedef struct {
     real *mean, *rstd; /* (B,T) */
 } LayerNorm;
 
-/* What a block keeps for the backward pass, by sublayer, in the order of a pre-norm model. proj and res are one array:
-   the residual connection adds in place. The gradient of proj is that of res times the dropout mask. fc and act have
-   one gradient array; if a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the
+/* The arrays of a block that the backward pass needs, by sublayer, in the order of a pre-norm model. proj and res are
+   one array: the residual connection adds in place. The gradient of proj is that of res times the dropout mask. fc and
+   act have one gradient array; if a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the
    activation function's derivative. In bf16 the gradient of act is never in memory as a whole. */
 typedef struct {
     LayerNorm ln_1; /* (B,T,C) */
@@ -82,7 +82,7 @@ typedef struct {
     const int32_t *tokens, *targets;
     size_t B, T;
 } Batch;
-/* How many targets of a batch count. */
+/* Returns the number of targets that count. */
 size_t batch_targets(const Batch *batch);
 
 /* Shards of a batch that a pass computes at the same time, all of the same size. */
@@ -94,7 +94,7 @@ typedef struct {
     real *const *gradients; /* (shards): to which each adds */
 } Division;
 
-/* What a pass over a batch computes. All zero, it is the forward pass without dropout. */
+/* A pass over a batch. All zero, it is the forward pass without dropout. */
 typedef struct {
     bool training; /* with dropout, drawn for (seed, micro_step) */
     uint64_t seed, micro_step;

@@ -7,7 +7,7 @@
 
 #include "model/transformer.h"
 
-/* What all threads of a slice share. */
+/* One slice of a pass, shared by its threads. */
 typedef struct {
     const Batch *batch;
     const Pass *pass;

@@ -101,9 +101,10 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
     }
 }
 
-/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own. If
-   the matrix belongs to another rank (`own` is false), only its velocity is updated: every rank has all velocities. */
-MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, double muon_lr, const Matrix *matrix, bool own,
+/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) belongs to the thread.
+   Without `moves`, another rank updates the matrix, and only the velocity changes here: every rank has all velocities.
+ */
+MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, double muon_lr, const Matrix *matrix, bool moves,
                                 real *parameters, const real *gradients, real *workspace) {
     const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;
     const double lr = muon_lr * matrix->lr_scale * sqrt(fmax(1, (double)columns / (double)rows));
@@ -114,7 +115,7 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, double muon
         nesterov(u, x + r * columns, b + r * width, gradients + matrix->offset + r * width, columns);
         squares += sum_of_squares(x + r * columns, columns);
     }
-    if (!own) return;
+    if (!moves) return;
     const real inverse = (real)(1 / (sqrt(squares) + 1e-7)),
                decay = (real)(1 - muon_lr * o->config->train.weight_decay);
     for (size_t r = 0; r < rows; r++) {
@@ -124,8 +125,8 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, double muon
     newton_schulz(rows, columns, x, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
 }
 
-/* How many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where its
-   column blocks agree in both, otherwise the rest of this row of the block. *block is the one that `at` is in. */
+/* Returns how many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where
+   its column blocks agree in both, otherwise the rest of this row of the block. *block is the one that `at` is in. */
 static size_t uniform_count(const Tensor *t, size_t at, const ColumnBlock **block) {
     const size_t column = at % t->width;
     bool alike = true;
