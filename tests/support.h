@@ -200,7 +200,7 @@ static inline double difference(LossFunction loss, void *context, real *x, doubl
     for (;; h /= 4) {
         assert_that(h > 1e-6, "a kink is too near");
         PerturbedNumber m = {.loss = loss, .context = context, .x = x};
-        double step = h, slope = difference_extrapolated(perturbed_number_loss, &m, INFINITY, 0, &step);
+        double step = h, slope = difference_extrapolated(perturbed_number_loss, &m, CENTRAL, INFINITY, 0, &step);
         if (!m.crossed) return slope;
     }
 }

@@ -1,24 +1,10 @@
-/* The gradient norms of attention.csv: against sums over the gradients that the backward pass shows to a hook, over
-   every row, for any number of threads; without dropout; of the sum of the losses. */
+/* The gradient norms of attention.csv: against sums over the gradients that the backward pass computes, over every row,
+   for any number of threads; without dropout; of the sum of the losses. */
 #include "model_case.h"
 
 #include "model/measure.h"
 
 enum { HEADS = 4, ROWS = 3 * 7 };
-
-typedef struct {
-    const Model *model;
-    real *att[2], *qkv[2]; /* by layer: dL/d(attention's output), dL/d(q, k, v) */
-} Shown;
-
-static void keep(void *context, const HookView *v) {
-    const Shown *s = context;
-    const Activation *a = v->activation;
-    const Block *block = &s->model->blocks[a->layer];
-    if (v->direction != BACKWARD || (a != &block->att && a != &block->qkv)) return;
-    real *to = (a == &block->att ? s->att : s->qkv)[a->layer];
-    memcpy(to + v->batch_row * a->width, v->values, v->rows * a->width * sizeof(real));
-}
 
 /* The gradients of the sum of the losses, without dropout. Returns that sum. */
 static double sum_gradients(Setup *u) {
@@ -56,35 +42,32 @@ static void norms_of_every_row(void **state) {
         const ModelShape *s = &u.model.shape;
         const size_t T = s->T, D = s->attention.D, HD = s->attention.H * D;
         GradientStatistics got[HEADS];
+        for (size_t layer = 0; layer < 2; layer++) { /* which share these arrays, unless each has its own */
+            u.model.blocks[layer].att.gradient = filled_reals(ROWS * HD, NAN);
+            u.model.blocks[layer].qkv.gradient = filled_reals(ROWS * 3 * HD, NAN);
+        }
         measure_gradients(&u.model, &u.batch, reals(measure_gradients_scratch(s, u.batch.B)), got);
 
-        Shown shown = {.model = &u.model};
-        for (size_t layer = 0; layer < 2; layer++)
-            shown.att[layer] = filled_reals(ROWS * HD, NAN), shown.qkv[layer] = filled_reals(ROWS * 3 * HD, NAN);
-        const Hook hook = {keep, &shown};
-        u.model.hook = &hook;
-        sum_gradients(&u);
-        u.model.hook = NULL;
-
         for (size_t i = 0; i < HEADS; i++) {
-            const size_t layer = i / 2, head = i % 2;
+            const Block *block = &u.model.blocks[i / 2];
+            const size_t head = i % 2;
             double query[ROWS], scores[ROWS];
             size_t n = 0;
             for (size_t row = 0; row < ROWS; row++) {
                 const size_t t = row % T, start = row - t;
-                const real *q = u.model.blocks[layer].qkv.values + row * 3 * HD + head * D;
-                const real *dout = shown.att[layer] + row * HD + head * D;
+                const real *q = block->qkv.values + row * 3 * HD + head * D;
+                const real *dout = block->att.gradient + row * HD + head * D;
                 double e[7], dp[7], sum = 0, mean = 0, squares = 0;
                 if (t == 0) continue;
                 for (size_t j = 0; j <= t; j++) {
-                    const real *k = u.model.blocks[layer].qkv.values + (start + j) * 3 * HD + HD + head * D;
+                    const real *k = block->qkv.values + (start + j) * 3 * HD + HD + head * D;
                     e[j] = exp(dot(q, k, D) / 3);
                     dp[j] = dot(dout, k + HD, D);
                     sum += e[j];
                 }
                 for (size_t j = 0; j <= t; j++) mean += e[j] / sum * dp[j];
                 for (size_t j = 0; j <= t; j++) squares += pow(e[j] / sum * (dp[j] - mean), 2);
-                const real *dq = shown.qkv[layer] + row * 3 * HD + head * D;
+                const real *dq = block->qkv.gradient + row * 3 * HD + head * D;
                 query[n] = sqrt(dot(dq, dq, D));
                 scores[n++] = sqrt(squares);
             }

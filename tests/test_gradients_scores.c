@@ -40,9 +40,11 @@ static void check_model(const Config *c, const char *name) {
     engine_make(&engine, ENGINE_FAST, 1, &model);
     gradcheck_parameters(&model, c->model.init, 1);
     const TrainingLoss original = {.engine = &engine, .batches = &batch, .count = 1, .seed = 1};
-    const GradientTable table = gradcheck_model(&original, 16, NULL);
-    for (size_t i = 0; i < table.count; i++) {
-        const GradientRow *row = &table.rows[i];
+    GradientCheck check;
+    gradcheck_make(&check, &original, 16, NULL);
+    gradcheck_run(&check);
+    for (size_t i = 0; i < check.row_count; i++) {
+        const GradientRow *row = &check.rows[i];
         assert_that(!row->failure, "%s: %s [%zu,%zu] %s by %.3g, the largest gradient is %.3g", name, row->name,
                     row->at[0], row->at[1], row->failure, row->error, row->largest);
     }

@@ -10,16 +10,15 @@ static real *take(Arena *arena, size_t rows, size_t width) {
     return arena_take(arena, size_mul(rows, width), sizeof(real));
 }
 
-static Activation activation(Arena *arena, const char *name, size_t layer, size_t rows, size_t width) {
-    return (Activation){.name = name, .layer = layer, .width = width, .values = take(arena, rows, width)};
+static Activation activation(Arena *arena, size_t layer, size_t rows, size_t width) {
+    return (Activation){.layer = layer, .width = width, .values = take(arena, rows, width)};
 }
 
 /* An activation that is kept in bf16 under precision = bf16. This loses nothing where only products read it, since they
    would round it. */
-static Activation kept_activation(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows,
-                                  size_t width) {
-    if (!s->attention.bf16) return activation(arena, name, layer, rows, width);
-    return (Activation){.name = name, .layer = layer, .width = width, .kept = bf16_take(arena, rows, width)};
+static Activation kept_activation(const ModelShape *s, Arena *arena, size_t layer, size_t rows, size_t width) {
+    if (!s->attention.bf16) return activation(arena, layer, rows, width);
+    return (Activation){.layer = layer, .width = width, .kept = bf16_take(arena, rows, width)};
 }
 
 static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
@@ -27,31 +26,26 @@ static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
 }
 
 /* A post-norm model keeps these in `real`, because there a residual connection reads the output of a LayerNorm, too. */
-static LayerNorm block_layernorm(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows) {
-    return layernorm(arena,
-                     s->pre_norm ? kept_activation(s, arena, name, layer, rows, s->C)
-                                 : activation(arena, name, layer, rows, s->C),
-                     rows);
+static LayerNorm block_layernorm(const ModelShape *s, Arena *arena, size_t layer, size_t rows) {
+    return layernorm(
+        arena, s->pre_norm ? kept_activation(s, arena, layer, rows, s->C) : activation(arena, layer, rows, s->C), rows);
 }
 
 static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
     const ModelShape *s = &m->shape;
     const size_t width_in = attention_width_in(&s->attention), width_out = attention_width_out(&s->attention);
     Block *b = &m->blocks[layer];
-    b->ln_1 = block_layernorm(s, arena, "ln_1 output", layer, rows);
-    b->qkv = kept_activation(s, arena, "attn.c_attn output", layer, rows, width_in);
+    b->ln_1 = block_layernorm(s, arena, layer, rows);
+    b->qkv = kept_activation(s, arena, layer, rows, width_in);
     b->saved = attention_lay_out(&s->attention, rows, rows / s->T, arena);
-    b->att = kept_activation(s, arena, "attn output", layer, rows, width_out);
-    b->proj_1 = activation(arena, "attn.c_proj output", layer, rows, s->C);
+    b->att = kept_activation(s, arena, layer, rows, width_out);
+    b->proj_1 = activation(arena, layer, rows, s->C);
     b->res_1 = b->proj_1; /* one array: the residual connection adds in place */
-    b->res_1.name = "attn residual sum";
-    b->ln_2 = block_layernorm(s, arena, "ln_2 output", layer, rows);
-    b->fc = kept_activation(s, arena, "mlp.c_fc output", layer, rows, s->F);
-    b->act = kept_activation(s, arena, "mlp activation output", layer, rows, s->F);
-    b->proj_2 = activation(arena, "mlp.c_proj output", layer, rows, s->C);
+    b->ln_2 = block_layernorm(s, arena, layer, rows);
+    b->fc = kept_activation(s, arena, layer, rows, s->F);
+    b->act = kept_activation(s, arena, layer, rows, s->F);
+    b->proj_2 = activation(arena, layer, rows, s->C);
     b->res_2 = b->proj_2;
-    b->res_2.name = "mlp residual sum";
-    *(s->pre_norm ? &b->res_2.name : &b->ln_2.y.name) = "output";
 }
 
 /* All blocks use the same buffers for their gradients, since the backward pass of a block is done with them before the
@@ -118,10 +112,10 @@ static void lay_out(Model *m, bool training) {
     Arena *arena = &m->activation_arena;
     m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
     if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);
-    m->x = activation(arena, "input", 0, rows, s->C);
+    m->x = activation(arena, 0, rows, s->C);
     for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, arena);
-    if (s->pre_norm) m->ln_f = layernorm(arena, activation(arena, "ln_f output", 0, rows, s->C), rows);
-    m->logits = activation(arena, "logits", 0, rows, s->V);
+    if (s->pre_norm) m->ln_f = layernorm(arena, activation(arena, 0, rows, s->C), rows);
+    m->logits = activation(arena, 0, rows, s->V);
     m->losses = take(arena, m->max_batch, s->T);
     m->sums = take(arena, rows, 1);
     m->scratch_size = scratch_size(s);

@@ -105,32 +105,6 @@ void measure_snapshot(Model *m, size_t T, const AttentionSnapshot *s) {
     }
 }
 
-typedef struct {
-    Model *model;
-    const Batch *batch;
-    double *query, *scores; /* (L, H, B T): norms */
-} MeasuredGradients;
-
-/* A hook: measures one thread's rows as soon as their gradients are complete, since the next block overwrites them. */
-static void measure_rows(void *context, const HookView *view) {
-    const MeasuredGradients *p = context;
-    const Activation *qkv = view->activation;
-    if (view->direction != BACKWARD || qkv != &p->model->blocks[qkv->layer].qkv) return;
-    const size_t T = p->batch->T, H = p->model->shape.attention.H, end = view->slice_row + view->rows;
-    const AttentionArrays a = model_attention(p->model, qkv->layer, T);
-    const real *dout = p->model->blocks[qkv->layer].att.gradient;
-    for (size_t row = view->slice_row, count; row < end; row += count) {
-        const size_t first = row % T;
-        count = T - first < end - row ? T - first : end - row;
-        if (count > ATTENTION_TILE) count = ATTENTION_TILE;
-        for (size_t head = 0; head < H; head++) {
-            const size_t at = (qkv->layer * H + head) * p->batch->B * T + row;
-            attention_gradient_norms(&a, row / T * H + head, qkv->gradient, dout, first, count, p->query + at,
-                                     p->scores + at, own_scratch(p->model));
-        }
-    }
-}
-
 /* Statistics of norms (B, T), which are overwritten. The first row of a sequence sees one key and does not count. */
 static NormStatistics statistics_of(double *norms, size_t B, size_t T) {
     size_t n = 0;
@@ -150,16 +124,17 @@ static NormStatistics statistics_of(double *norms, size_t B, size_t T) {
 
 void measure_gradients(Model *m, const Batch *batch, double *scratch, GradientStatistics *statistics) {
     const size_t rows = batch->B * batch->T, heads = m->shape.L * m->shape.attention.H;
-    MeasuredGradients norms = {m, batch, scratch, scratch + heads * rows};
-    const Hook hook = {measure_rows, &norms};
-    m->hook = &hook;
+    double *query = scratch, *scores = scratch + heads * rows;
     model_pass(m, batch,
-               &(Pass){.with_backward = true, .zero_gradients = true, .batch_weight = (double)batch_targets(batch)});
-    m->hook = NULL;
+               &(Pass){.with_backward = true,
+                       .zero_gradients = true,
+                       .batch_weight = (double)batch_targets(batch),
+                       .query_norms = query,
+                       .score_norms = scores});
 #pragma omp parallel for num_threads((int)m->threads) schedule(dynamic)
     for (size_t i = 0; i < heads; i++)
-        statistics[i] = (GradientStatistics){.query = statistics_of(norms.query + i * rows, batch->B, batch->T),
-                                             .scores = statistics_of(norms.scores + i * rows, batch->B, batch->T)};
+        statistics[i] = (GradientStatistics){.query = statistics_of(query + i * rows, batch->B, batch->T),
+                                             .scores = statistics_of(scores + i * rows, batch->B, batch->T)};
 }
 
 double predicted_score_std(const ModelShape *s, Init init) {

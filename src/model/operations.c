@@ -23,12 +23,8 @@ static const int32_t *targets_of(const Worker *w) {
     return targets ? targets + w->batch_row : NULL;
 }
 
-static real *values(const Worker *w, const Activation *a) {
-    return a->values ? a->values + w->rows.begin * a->width : NULL;
-}
-static real *gradients(const Worker *w, const Activation *a) {
-    return a->gradient ? a->gradient + w->rows.begin * a->width : NULL;
-}
+static real *values(const Worker *w, const Activation *a) { return a->values + w->rows.begin * a->width; }
+static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
 
 /* The first of the shard's rows. */
 static real *shard_values(const Worker *w, const Activation *a) { return a->values + w->shard_rows.begin * a->width; }
@@ -65,21 +61,12 @@ static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->gradients, role, layer);
 }
 
-void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction) {
-    const Hook *hook = w->m->hook;
-    if (w->m->profiles) {
-        Profile *p = &w->m->profiles[omp_get_thread_num()];
-        const double now = omp_get_wtime();
-        if (op != OP_COUNT) p->seconds[op] += now - p->last;
-        p->last = now;
-    }
-    if (hook && a)
-        hook->function(hook->context, &(HookView){.activation = a,
-                                                  .direction = direction,
-                                                  .values = direction == FORWARD ? values(w, a) : gradients(w, a),
-                                                  .rows = rows_of(w),
-                                                  .batch_row = w->batch_row + w->rows.begin,
-                                                  .slice_row = w->rows.begin});
+void end_operation(const Worker *w, PassOperation op) {
+    if (!w->m->profiles) return;
+    Profile *p = &w->m->profiles[omp_get_thread_num()];
+    const double now = omp_get_wtime();
+    if (op != OP_COUNT) p->seconds[op] += now - p->last;
+    p->last = now;
 }
 
 /* The threads of all shards wait for each other, which is no error: shards have as many threads each, and come to the
@@ -87,7 +74,7 @@ void end_operation(const Worker *w, PassOperation op, const Activation *a, Direc
 void barrier(const Worker *w) {
     if (w->count == 1) return;
 #pragma omp barrier
-    end_operation(w, OP_WAIT, NULL, FORWARD);
+    end_operation(w, OP_WAIT);
 }
 
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
@@ -99,18 +86,18 @@ void op_embedding_forward(const Worker *w, const Activation *x) {
     const Dropout dropout = dropout_at(w, 0, DROPOUT_EMBEDDING);
     embedding_forward(x->values, tokens_of(w), weight(w, WTE, 0), weight(w, WPE, 0), T_of(w), x->width, w->rows);
     dropout_rows(values(w, x), values(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
-    end_operation(w, OP_EMBEDDING, x, FORWARD);
+    end_operation(w, OP_EMBEDDING);
 }
 
 void op_embedding_backward(const Worker *w, const Activation *x) {
     const Dropout dropout = dropout_at(w, 0, DROPOUT_EMBEDDING);
     dropout_rows(gradients(w, x), gradients(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
-    end_operation(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
+    end_operation(w, OP_EMBEDDING_BACK);
     barrier(w);
     embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), shard_gradients(w, x),
                        tokens_of(w) + w->shard_rows.begin, rows_of_shard(w), T_of(w), x->width,
                        columns_of(w, x->width));
-    end_operation(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
+    end_operation(w, OP_EMBEDDING_BACK);
 }
 
 void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation *x, TensorRole role) {
@@ -121,7 +108,7 @@ void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation
                           weight(w, role + 1, ln->y.layer), at_once, C);
         if (ln->y.kept) bf16_round(kept(&ln->y, r), 0, y, 0, 1, C);
     }
-    end_operation(w, OP_LAYERNORM, &ln->y, FORWARD);
+    end_operation(w, OP_LAYERNORM);
 }
 
 void op_layernorm_backward_input(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role,
@@ -129,14 +116,14 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
     layernorm_backward_input(gradients(w, x), residual ? gradients(w, residual) : NULL, gradients(w, &ln->y),
                              values(w, x), weight(w, role, ln->y.layer), ln->mean + w->rows.begin,
                              ln->rstd + w->rows.begin, rows_of(w), x->width);
-    end_operation(w, OP_LAYERNORM_BACK, x, BACKWARD);
+    end_operation(w, OP_LAYERNORM_BACK);
 }
 
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role) {
     layernorm_backward_weight(weight_gradient(w, role, ln->y.layer), weight_gradient(w, role + 1, ln->y.layer),
                               shard_gradients(w, &ln->y), shard_values(w, x), ln->mean + w->shard_rows.begin,
                               ln->rstd + w->shard_rows.begin, rows_of_shard(w), x->width, columns_of(w, x->width));
-    end_operation(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
+    end_operation(w, OP_LAYERNORM_BACK);
 }
 
 /* Passed to strip callbacks: the thread, the activation that they write, or whose gradient they write, and in the
@@ -167,7 +154,7 @@ static void linear_layer(const Worker *w, const Activation *y, const Activation 
         linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width, both,
                               &(StripConsumer){consume, &(StripContext){w, y, act}});
     else linear_forward(values(w, y), from, W, bias, rows_of(w), x->width, y->width, both);
-    end_operation(w, OP_LINEAR, y, FORWARD);
+    end_operation(w, OP_LINEAR);
 }
 
 void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
@@ -178,10 +165,10 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
                               const Activation *residual) {
     linear_backward_input(gradients(w, x), gradient_operand(y, w->rows.begin), weight(w, role, y->layer), rows_of(w),
                           x->width, y->width, gradient_operands(w, y));
-    end_operation(w, OP_LINEAR_BACK, residual ? NULL : x, BACKWARD);
+    end_operation(w, OP_LINEAR_BACK);
     if (!residual) return;
     residual_add(gradients(w, x), gradients(w, residual), rows_of(w) * x->width);
-    end_operation(w, OP_RESIDUAL_BACK, x, BACKWARD);
+    end_operation(w, OP_RESIDUAL_BACK);
 }
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
@@ -192,7 +179,7 @@ void op_linear_backward_weight(const Worker *w, const Activation *x, const Activ
                            x->width, y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
                            both);
     if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), y->width, columns_of(w, y->width), both);
-    end_operation(w, OP_LINEAR_WEIGHTS, NULL, BACKWARD);
+    end_operation(w, OP_LINEAR_WEIGHTS);
 }
 
 /* Attention reads whole sequences. Where threads split them, it waits before and after for the others' rows. */
@@ -211,18 +198,32 @@ void op_attention_forward(const Worker *w, const Activation *att) {
     const AttentionArrays a = attention_of(w, att->layer);
     exchange_rows(w);
     attention_forward(&a, w->pairs, scratch_of(w));
-    end_operation(w, OP_ATTENTION, NULL, FORWARD);
+    end_operation(w, OP_ATTENTION);
     exchange_rows(w);
-    end_operation(w, OP_COUNT, att, FORWARD);
+}
+
+/* Measures the gradients of this thread's rows, which those of the next block overwrite. */
+static void measure_rows(const Worker *w, const AttentionArrays *a, const Activation *qkv, const Activation *att) {
+    const size_t T = T_of(w), H = w->m->shape.attention.H;
+    for (size_t row = w->rows.begin, count; row < w->rows.end; row += count) {
+        const size_t first = row % T;
+        count = T - first < w->rows.end - row ? T - first : w->rows.end - row;
+        if (count > ATTENTION_TILE) count = ATTENTION_TILE;
+        for (size_t head = 0; head < H; head++) {
+            const size_t at = (qkv->layer * H + head) * rows_of_shard(w) + row;
+            attention_gradient_norms(a, row / T * H + head, qkv->gradient, att->gradient, first, count,
+                                     w->slice->pass->query_norms + at, w->slice->pass->score_norms + at, scratch_of(w));
+        }
+    }
 }
 
 void op_attention_backward(const Worker *w, const Activation *qkv, const Activation *att) {
     const AttentionArrays a = attention_of(w, att->layer);
     exchange_rows(w);
     attention_backward(&a, w->pairs, qkv->gradient, att->gradient, scratch_of(w));
-    end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
+    end_operation(w, OP_ATTENTION_BACK);
     exchange_rows(w);
-    end_operation(w, OP_COUNT, qkv, BACKWARD);
+    if (w->slice->pass->query_norms) measure_rows(w, &a, qkv, att);
 }
 
 /* One thread of the shard adds up all its partial gradients: they are too few to be split among threads. */
@@ -235,7 +236,7 @@ void op_attention_parameters_backward(const Worker *w, const Activation *att) {
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)
         own[p] = weight_gradient(w, attention_role(p), att->layer);
     attention_parameters_backward(&a, pairs, own);
-    end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
+    end_operation(w, OP_ATTENTION_BACK);
 }
 
 static void activation_forward(const Worker *w, real *y, real *derivative, const real *x, size_t n) {
@@ -247,20 +248,20 @@ static void activate_strip(void *context, const Strip *s) {
     const StripContext *c = context;
     const size_t first = s->columns.begin, n = range_size(s->columns);
     real *y = scratch_of(c->w), *derivative = y + n;
-    end_operation(c->w, OP_LINEAR, NULL, FORWARD);
+    end_operation(c->w, OP_LINEAR);
     for (size_t r = 0; r < range_size(s->rows); r++) {
         const size_t row = strip_row(c, s, r);
         activation_forward(c->w, y, derivative, s->c + r * n, n);
         bf16_round(kept(c->act, row) + first, 0, y, 0, 1, n);
         if (c->w->slice->pass->with_backward) bf16_round(kept(c->a, row) + first, 0, derivative, 0, 1, n);
     }
-    end_operation(c->w, OP_ACTIVATION, NULL, FORWARD);
+    end_operation(c->w, OP_ACTIVATION);
 }
 
 void op_hidden_forward(const Worker *w, const Activation *act, const Activation *fc, const Activation *x) {
     linear_layer(w, fc, x, FC_W, activate_strip, act);
     if (!act->kept) activation_forward(w, values(w, act), values(w, fc), values(w, fc), rows_of(w) * fc->width);
-    end_operation(w, OP_ACTIVATION, act, FORWARD);
+    end_operation(w, OP_ACTIVATION);
 }
 
 /* From a strip of the gradient of act, keeps that of fc (c->a). */
@@ -268,14 +269,14 @@ static void differentiate_strip(void *context, const Strip *s) {
     const StripContext *c = context;
     const size_t first = s->columns.begin, n = range_size(s->columns);
     real *derivative = scratch_of(c->w), *dx = derivative + n;
-    end_operation(c->w, OP_LINEAR_BACK, NULL, BACKWARD);
+    end_operation(c->w, OP_LINEAR_BACK);
     for (size_t r = 0; r < range_size(s->rows); r++) {
         const size_t row = strip_row(c, s, r);
         bf16_expand(derivative, 0, kept(c->a, row) + first, 0, 1, n);
         activation_backward(dx, s->c + r * n, derivative, n);
         bf16_round(kept_gradient(c->a, row) + first, 0, dx, 0, 1, n);
     }
-    end_operation(c->w, OP_ACTIVATION_BACK, NULL, BACKWARD);
+    end_operation(c->w, OP_ACTIVATION_BACK);
 }
 
 void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *act, const Activation *proj) {
@@ -286,9 +287,9 @@ void op_hidden_backward(const Worker *w, const Activation *fc, const Activation 
         linear_backward_input_strips(gradient_operand(proj, w->rows.begin), weight(w, MLP_PROJ_W, proj->layer),
                                      rows_of(w), act->width, proj->width, gradient_operands(w, proj),
                                      &(StripConsumer){differentiate_strip, &(StripContext){w, fc, NULL}});
-        end_operation(w, OP_LINEAR_BACK, act, BACKWARD);
+        end_operation(w, OP_LINEAR_BACK);
     }
-    end_operation(w, OP_ACTIVATION_BACK, fc, BACKWARD);
+    end_operation(w, OP_ACTIVATION_BACK);
 }
 
 void op_residual_forward(const Worker *w, const Activation *res, const Activation *x, const Activation *proj,
@@ -296,7 +297,7 @@ void op_residual_forward(const Worker *w, const Activation *res, const Activatio
     const Dropout dropout = dropout_at(w, res->layer, site);
     dropout_rows(values(w, res), values(w, proj), values(w, x), &dropout, w->batch_row + w->rows.begin, rows_of(w),
                  res->width);
-    end_operation(w, OP_RESIDUAL, res, FORWARD);
+    end_operation(w, OP_RESIDUAL);
 }
 
 void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site) {
@@ -304,7 +305,7 @@ void op_residual_backward(const Worker *w, const Activation *res, const Activati
     if (proj->gradient != res->gradient) /* the model has dropout */
         dropout_rows(gradients(w, proj), gradients(w, res), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w),
                      res->width);
-    end_operation(w, OP_RESIDUAL_BACK, proj, BACKWARD);
+    end_operation(w, OP_RESIDUAL_BACK);
 }
 
 /* The logits are x W^T, with W (V,C): the token embedding when tied. So the forward pass is the product by
@@ -316,14 +317,14 @@ void op_unembedding_forward(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     linear_backward_input(values(w, logits), values(w, x), weight(w, output_role(w), 0), rows_of(w), logits->width,
                           x->width, operands(w));
-    end_operation(w, OP_LOGITS, logits, FORWARD);
+    end_operation(w, OP_LOGITS);
 }
 
 void op_unembedding_backward_input(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     linear_forward(gradients(w, x), gradients(w, logits), weight(w, output_role(w), 0), NULL, rows_of(w), logits->width,
                    x->width, operands(w));
-    end_operation(w, OP_LOGITS_BACK, x, BACKWARD);
+    end_operation(w, OP_LOGITS_BACK);
 }
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
@@ -331,7 +332,7 @@ void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Tile own = {{0, logits->width}, columns_of(w, x->width)};
     linear_backward_weight(weight_gradient(w, output_role(w), 0), shard_gradients(w, logits), shard_values(w, x),
                            rows_of_shard(w), logits->width, x->width, own, true, operands(w));
-    end_operation(w, OP_LOGITS_BACK, NULL, BACKWARD);
+    end_operation(w, OP_LOGITS_BACK);
 }
 
 void op_cross_entropy_forward(const Worker *w) {
@@ -340,7 +341,7 @@ void op_cross_entropy_forward(const Worker *w) {
     if (targets_of(w))
         cross_entropy_forward(m->losses + w->batch_row + first, m->sums + first, values(w, &m->logits),
                               targets_of(w) + first, rows_of(w), m->logits.width);
-    end_operation(w, OP_LOSS, NULL, FORWARD);
+    end_operation(w, OP_LOSS);
 }
 
 void op_cross_entropy_backward(const Worker *w) {
@@ -348,5 +349,5 @@ void op_cross_entropy_backward(const Worker *w) {
     const size_t first = w->rows.begin;
     cross_entropy_backward(gradients(w, &m->logits), m->sums + first, targets_of(w) + first, w->slice->loss_weight,
                            rows_of(w), m->logits.width);
-    end_operation(w, OP_LOSS_BACK, &m->logits, BACKWARD);
+    end_operation(w, OP_LOSS_BACK);
 }

@@ -177,9 +177,9 @@ static void zero_gradients(const Worker *w) {
 }
 
 static void pass_shard(const Worker *w) {
-    end_operation(w, OP_COUNT, NULL, FORWARD);
+    end_operation(w, OP_COUNT);
     if (begins(w)) zero_gradients(w);
-    end_operation(w, OP_CLEAR, NULL, FORWARD);
+    end_operation(w, OP_CLEAR);
     forward(w);
     if (!w->slice->pass->with_backward) return;
     barrier(w); /* all gradients are zero before any thread adds to them */

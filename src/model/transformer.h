@@ -14,7 +14,7 @@
    same time. Then the threads are divided among the shards, which share nothing but the parameters. */
 #pragma once
 
-#include "model/hook.h"
+#include "model/profile.h"
 #include "model/tensors.h"
 
 /* Returns the number of sequences of a slice of a batch of B, or with B = 0 of any batch: as many as fit into
@@ -25,7 +25,19 @@ static inline size_t model_slice(const ModelShape *shape, size_t B) {
     return B > 0 && B < sequences ? B : sequences;
 }
 
-/* A LayerNorm's output and what it keeps for the backward pass. B is the slice's, here and below. */
+/* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Under precision = bf16
+   some of them are kept in rows of bf16 (gemm/bf16.h), and have no array of `real`. */
+typedef struct {
+    size_t layer, width;
+    real *values;   /* (B,T,width); NULL if there is `kept` */
+    Bf16 *kept;     /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
+                       function is kept */
+    real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL in a model made without gradients and in bf16 for
+                       c_attn's output, c_fc's and that of the activation function */
+    Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient`, for c_attn's output and c_fc's */
+} Activation;
+
+/* A LayerNorm's output and what it keeps for the backward pass. */
 typedef struct {
     Activation y;
     real *mean, *rstd; /* (B,T) */
@@ -67,7 +79,6 @@ typedef struct {
     real *scratch;     /* (threads, scratch_size) */
     size_t scratch_size; /* numbers of one thread */
     size_t correct;      /* how many targets of the last pass have the largest logit; 0 after a backward pass */
-    const Hook *hook;    /* NULL, or the caller's: called for every activation of every pass */
     Profile *profiles;   /* NULL, or the caller's, one per thread */
 } Model;
 
@@ -101,9 +112,11 @@ typedef struct {
     bool with_backward; /* adds to the gradients those of batch_weight * (mean loss of the batch's targets), at least
                            one of which must count */
     double batch_weight;
-    bool zero_gradients; /* with_backward: starts them at zero */
-    size_t cached;       /* continues one sequence, whose first `cached` positions the last pass computed with the same
-                            parameters: their keys and values are still in the blocks' arrays. No targets */
+    bool zero_gradients;               /* with_backward: starts them at zero */
+    double *query_norms, *score_norms; /* NULL, or (L,H,B,T): with_backward, the norms that attention_gradient_norms
+                                          computes, of a batch that is one slice */
+    size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
+                      parameters: their keys and values are still in the blocks' arrays. No targets */
     const Division *division; /* NULL: the whole batch, in one shard; else set by the engine */
 } Pass;
 

@@ -1,8 +1,7 @@
 /* One thread of a pass, and the operations it performs (operations.c). An operation op_NAME calls NAME of
    ops/ or of attention.h (op_residual_*: dropout_rows; op_hidden_*: linear.h and activation.h; op_unembedding_*:
-   those of linear.h), adds its time to the profile and shows the activation that it completes to the hook.
-   transformer.c lists the operations in the order of the network. Included only by
-   operations.c and transformer.c. */
+   those of linear.h) and adds its time to the profile. transformer.c lists the operations in the order of the network.
+   Included only by operations.c and transformer.c. */
 #pragma once
 
 #include "model/transformer.h"
@@ -38,9 +37,8 @@ static inline Range columns_of(const Worker *w, size_t columns) {
     return range_split(columns, CACHE_LINE, w->id, w->count);
 }
 
-/* Ends an operation: the time since the last one ended counts as `op` (OP_COUNT: not at all), and this thread's rows of
-   `a` (NULL: none), or of its gradient, are complete. */
-void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction);
+/* Counts the time since the last operation ended as that of `op` (OP_COUNT: of none). */
+void end_operation(const Worker *w, PassOperation op);
 /* Waits until all threads of the shard have called it. */
 void barrier(const Worker *w);
 

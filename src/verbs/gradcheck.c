@@ -18,21 +18,21 @@ enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 
 /* Combinations are made and checked in rounds, which have so many for each thread: some take longer than others. */
 enum { ROUND = 4 };
 
-/* What is made for the check of a combination. */
+/* The result of checks: of one config, or the sum over several. */
 typedef struct {
-    Model model;
-    Engine engine;
-    GradientCheck check;
-} Work;
+    GradientRow worst;
+    const char *label; /* of the config that has this row */
+    size_t compared, skipped, rows, failed, rounded;
+} Result;
 
-/* One config of the sweep, or the config itself, and what its check found. */
+/* One config of the sweep, or the config itself. */
 typedef struct {
     Config config;
     char label[LABEL]; /* "sqrt_dk, pre, 0.2" */
-    Work *work;        /* during its round */
-    Error error;       /* why it could not be checked; status STATUS_OK: it was */
-    GradientRow worst; /* the row to report */
-    size_t compared, tensors, activations, failed, rounded;
+    Model model;       /* its memory and that of what follows is released after the check */
+    Engine engine;
+    GradientCheck check;
+    Result result;
 } Combination;
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
@@ -84,88 +84,78 @@ static void prepare(Combination *c, size_t threads, FILE *print) {
     const Corpus corpus = config_corpus(config, NULL);
     check_config(config);
     const ModelShape shape = model_shape(config, corpus.vocabulary.count);
-    Work *work = memory_make(1, sizeof *work, "the check of gradients");
-    Model *model = &work->model;
-    TrainingLoss loss = {.engine = &work->engine, .count = config->train.accumulate, .seed = config->train.seed};
-    model_make(model, &shape, B, threads, true);
-    engine_make(&work->engine, config->train.engine, shards, model);
-    gradcheck_parameters(model, config->model.init, loss.seed);
+    TrainingLoss loss = {.engine = &c->engine, .count = config->train.accumulate, .seed = config->train.seed};
+    model_make(&c->model, &shape, B, threads, true);
+    engine_make(&c->engine, config->train.engine, shards, &c->model);
+    gradcheck_parameters(&c->model, config->model.init, loss.seed);
     make_batches(&corpus, &loss);
     if (print)
         fprintf(print, "%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %zu\n\n",
-                model->tensors.parameters, loss.count, loss.count == 1 ? "" : "es", B, B == 1 ? "" : "s",
-                model->shape.T, config->train.seed);
-    gradcheck_make(&work->check, &loss, ENTRIES_MAX, print);
-    c->work = work;
+                c->model.tensors.parameters, loss.count, loss.count == 1 ? "" : "es", B, B == 1 ? "" : "s", shape.T,
+                config->train.seed);
+    gradcheck_make(&c->check, &loss, ENTRIES_MAX, print);
 }
 
 /* For protect: the passes of this combination's model are made by one thread. */
 static void prepare_alone(void *combination) { prepare(combination, 1, NULL); }
 
-/* How bad a row is. A row may fail with no error to rank it by: a NaN, or a zero where there should be none. */
-static double badness(const GradientRow *row) {
-    return row->failure && !(row->relative > GRADCHECK_TOLERANCE) ? INFINITY : row->relative;
-}
-
-/* Which row to report. A row that fails comes before one that agrees. Of the activations that fail it is the one
-   nearest to the loss, where the backward pass first goes wrong; without any, the row with the largest error. */
+/* Returns whether a row is worse than another: one that fails than one that agrees, and then the one with the larger
+   error. */
 static bool is_worse(const GradientRow *row, const GradientRow *than) {
     if (!row->failure != !than->failure) return row->failure;
-    if (row->failure && (row->is_activation || than->is_activation)) return row->is_activation;
-    return badness(row) > badness(than);
+    return row->relative > than->relative;
 }
 
-static const GradientRow *worst_row(const GradientTable *table) {
-    const GradientRow *worst = table->rows;
-    for (size_t i = 1; i < table->count; i++)
-        if (is_worse(&table->rows[i], worst)) worst = &table->rows[i];
-    return worst;
-}
-
-/* Notes what the table of a combination says. */
+/* Notes what the check of a combination found. Of several rows that fail, reports the last in the order of the forward
+   pass, since there the backward pass first goes wrong. */
 static void summarize(Combination *c) {
-    const GradientTable *table = &c->work->check.table;
-    c->worst = *worst_row(table);
-    for (const GradientRow *r = table->rows; r < table->rows + table->count; r++) {
-        c->compared += r->checked;
-        *(r->is_activation ? &c->activations : &c->tensors) += 1;
-        c->failed += r->failure != NULL;
-        c->rounded += r->rounded;
+    const GradientCheck *check = &c->check;
+    c->result = (Result){.worst = check->rows[0], .label = c->label, .rows = check->row_count};
+    for (const GradientRow *row = check->rows; row < check->rows + check->row_count; row++) {
+        c->result.compared += row->checked;
+        c->result.skipped += row->skipped;
+        c->result.failed += row->failure != NULL;
+        c->result.rounded += row->rounded;
+        if (row->failure || is_worse(row, &c->result.worst)) c->result.worst = *row;
     }
+}
+
+static void add(Result *sum, const Result *result) {
+    if (sum->rows == 0 || is_worse(&result->worst, &sum->worst)) {
+        sum->worst = result->worst;
+        sum->label = result->label;
+    }
+    sum->compared += result->compared;
+    sum->skipped += result->skipped;
+    sum->rows += result->rows;
+    sum->failed += result->failed;
+    sum->rounded += result->rounded;
 }
 
 /* Raises an error that says where and how gradients disagree, or prints how closely they agree. */
-static void conclude(const Combination *all, size_t count, const Combination *worst) {
-    const GradientRow *row = &worst->worst;
-    size_t compared = 0, tensors = 0, activations = 0, failed = 0, rounded = 0;
-    for (const Combination *c = all; c < all + count; c++) {
-        compared += c->compared;
-        tensors += c->tensors;
-        activations += c->activations;
-        failed += c->failed;
-        rounded += c->rounded;
-    }
-    if (failed)
-        runtime_error("gradients disagree: %s%sthe gradient of %s %s%s (largest %.2e, error %.2e of it); %zu of %zu "
-                      "rows fail",
-                      worst->label, *worst->label ? ": " : "", row->name, row->failure,
-                      row->is_activation ? ", the first in the backward pass" : "", row->largest, row->relative, failed,
-                      tensors + activations);
-    if (rounded)
+static void conclude(const Result *r) {
+    const GradientRow *row = &r->worst;
+    if (r->failed)
+        runtime_error("gradients disagree: %s%sthe gradient of %s %s, the first in the backward pass (largest %.2e, "
+                      "error %.2e of it, %zu of %zu entries compared); %zu of %zu rows fail",
+                      r->label, *r->label ? ": " : "", row->name, row->failure, row->largest, row->relative,
+                      row->checked, row->checked + row->skipped, r->failed, r->rows);
+    if (r->rounded)
         printf("\n~ marks %zu rows so small that rounding of the loss is most of the error, which\n"
                "  is relative to the whole tensor's largest gradient there\n",
-               rounded);
-    printf("\n%zu gradients agree, in %zu parts of tensors and %zu of activations. The largest\n"
+               r->rounded);
+    if (r->skipped) printf("\n%zu gradients could not be compared: a kink of ReLU is too near\n", r->skipped);
+    printf("\n%zu gradients agree, in %zu parts of tensors. The largest\n"
            "error is %.1e of a part's largest gradient (tolerance %.0e)\n",
-           compared, tensors, activations, row->relative, GRADCHECK_TOLERANCE);
+           r->compared, r->rows, row->relative, GRADCHECK_TOLERANCE);
 }
 
 static void check_one(Combination *c, size_t threads) {
     prepare(c, threads, stdout);
-    gradcheck_run(&c->work->check);
+    gradcheck_run(&c->check);
     if (interrupt_signal()) return;
     summarize(c);
-    conclude(c, 1, c);
+    conclude(&c->result);
 }
 
 /* Checks the combinations of a round, which are distributed over threads. One thread makes the memory for all of them
@@ -173,21 +163,24 @@ static void check_one(Combination *c, size_t threads) {
 static void check_round(Combination *round, size_t count, size_t threads, size_t *done, size_t all,
                         Progress *progress) {
     const size_t mark = memory_mark();
-    for (size_t i = 0; i < count; i++) protect(prepare_alone, &round[i], &round[i].error);
+    for (size_t i = 0; i < count; i++) {
+        Error error;
+        if (!protect(prepare_alone, &round[i], &error))
+            error_raise(error.status, "%s: %s", round[i].label, error.message);
+    }
 #pragma omp parallel for schedule(dynamic) num_threads((int)threads)
     for (size_t i = 0; i < count; i++) {
-        if (round[i].work) gradcheck_run(&round[i].work->check);
+        gradcheck_run(&round[i].check);
 #pragma omp critical
         progress_count(progress, omp_get_wtime(), "combinations", ++*done, all);
     }
-    for (size_t i = 0; i < count; i++)
-        if (round[i].work) summarize(&round[i]);
+    for (size_t i = 0; i < count; i++) summarize(&round[i]);
     memory_release(mark);
 }
 
 static void check_all(Combination *all, size_t count, size_t threads, Progress *progress) {
-    const Combination *worst = all;
     const size_t round = ROUND * threads;
+    Result sum = {0};
     size_t done = 0;
     printf("%-*s %8s  %s\n", LABEL - 1, "combination", "relative", "error of the gradient of");
     fflush(stdout);
@@ -196,14 +189,13 @@ static void check_all(Combination *all, size_t count, size_t threads, Progress *
     progress_clear(progress);
     if (interrupt_signal()) return;
     for (const Combination *c = all; c < all + count; c++) {
-        if (c->error.status) error_raise(c->error.status, "%s: %s", c->label, c->error.message);
-        const GradientRow *row = &c->worst;
+        const GradientRow *row = &c->result.worst;
         printf("%-*s %8.1e  %s%s\n", LABEL - 1, c->label, row->relative, row->name, row->failure ? " FAILED" : "");
-        if (is_worse(row, &worst->worst)) worst = c;
+        add(&sum, &c->result);
     }
-    printf("\nthe worst: %s\n", worst->label);
-    gradcheck_print(&worst->worst, stdout);
-    conclude(all, count, worst);
+    printf("\nthe worst: %s\n", sum.label);
+    gradcheck_print(&sum.worst, stdout);
+    conclude(&sum);
 }
 
 static void make_combination(const Config *config, const SweepAxes *axes, size_t i, Combination *c) {

@@ -1,47 +1,161 @@
-/* Compares the gradients of the backward pass with differences of the loss. Each parameter tensor and each
-   activation is an array here, and each part of it has a row in the table, which is printed row by row as the check
-   proceeds. */
-#include "verbs/gradcheck.h"
-
+/* Compares the gradients of the backward pass with differences of the loss. Each parameter tensor, or each column block
+   of one, has a row in the table, which is printed row by row as the check proceeds. */
 #include <float.h>
 
 #include "base/interrupt.h"
-#include "base/text.h"
 #include "model/initialization.h"
+#include "ops/activation.h"
 #include "verbs/difference.h"
+#include "verbs/gradcheck.h"
 
 static const double WIDEST_STEP = 64;
 
-/* A whole tensor, or an activation over all micro-batches. */
-typedef struct {
-    const char *name;
-    real *parameters; /* NULL: an activation */
-    const real *gradient;
-    size_t rows, width;
-} Array;
+/* --- The loss, and its change where a parameter is perturbed. */
 
-/* A part of an array, with a row of the table to itself. */
-typedef struct {
-    const char *suffix;
-    Range rows, columns;
-    bool expected_zero;
-} ArrayPart;
-
-static size_t entry_of(const Array *a, const ArrayPart *p, size_t i) {
-    size_t columns = range_size(p->columns);
-    return (p->rows.begin + i / columns) * a->width + p->columns.begin + i % columns;
+/* Makes the pass of some shards of a micro-batch, as in a training step, or only its forward half. */
+static void pass(const TrainingLoss *l, size_t shard, size_t micro, bool with_backward) {
+    engine_pass_shards(l->engine, shard, &l->batches[micro],
+                       (Pass){.training = true,
+                              .seed = l->seed,
+                              .micro_step = l->micro_step + micro,
+                              .with_backward = with_backward,
+                              .zero_gradients = with_backward && micro == 0,
+                              .batch_weight = 1 / (double)l->count});
 }
 
-/* The largest |gradient| of a part, or the first that is not finite; *at is the index of its entry in the part. */
-static double find_largest(const Array *a, const ArrayPart *p, size_t *at) {
+/* Returns the weight of each loss of a micro-batch in the mean. */
+static double weight_of(const TrainingLoss *l, size_t micro) {
+    return 1 / ((double)batch_targets(&l->batches[micro]) * (double)l->count);
+}
+
+/* Computes the losses and, as a training step does, all gradients. */
+static void compute(GradientCheck *c) {
+    const TrainingLoss *l = &c->original;
+    const Shards *shards = &l->engine->shards;
+    const size_t B = l->batches->B, T = l->batches->T;
+    for (size_t shard = 0; shard < shards->own; shard += shards->at_once) {
+        const Range own = shards_sequences(shards, shard, B);
+        for (size_t micro = 0; micro < l->count; micro++) {
+            pass(l, shard, micro, true);
+            for (size_t r = own.begin * T; r < own.end * T; r++) {
+                c->losses[micro * B * T + r] = (double)l->engine->model->losses[r];
+                c->loss += c->losses[micro * B * T + r] * weight_of(l, micro);
+            }
+        }
+        engine_end_shards(l->engine, shard);
+    }
+}
+
+/* Returns the change of the loss where c->parameter is perturbed by delta. Differences are summed position by position,
+   so that the rounding of a sum of thousands of losses does not hide what one entry does to them. */
+static double change(void *check, double delta) {
+    const GradientCheck *c = check;
+    const TrainingLoss *l = &c->original;
+    const Shards *shards = &l->engine->shards;
+    const size_t rows = l->batches->B * l->batches->T;
+    const real kept = *c->parameter;
+    double mean = 0;
+    *c->parameter = kept + (real)delta;
+    for (size_t micro = 0; micro < l->count; micro++) {
+        double sum = 0;
+        for (size_t shard = 0; shard < shards->own; shard += shards->at_once) pass(l, shard, micro, false);
+        for (size_t r = 0; r < rows; r++) sum += (double)l->engine->model->losses[r] - c->losses[micro * rows + r];
+        mean += sum * weight_of(l, micro);
+    }
+    *c->parameter = kept;
+    return mean;
+}
+
+/* --- The comparison. */
+
+/* Some columns of a tensor, and how their gradients are measured. */
+typedef struct {
+    const Tensor *tensor;
+    Range columns;
+    double whole;    /* the largest gradient of the whole tensor */
+    double scale;    /* the size that gradients are measured in */
+    double rounding; /* a bound on the rounding of the loss */
+} Part;
+
+/* Returns where entry i of a part is in its tensor. */
+static size_t entry_of(const Part *p, size_t i) {
+    const size_t columns = range_size(p->columns);
+    return i / columns * p->tensor->width + p->columns.begin + i % columns;
+}
+
+/* Returns the largest |gradient| of the columns, or the first that is not finite; *at is the index of its entry. */
+static double find_largest(const Model *m, const Tensor *t, Range columns, size_t *at) {
+    const Part p = {.tensor = t, .columns = columns};
     double largest = -1;
-    for (size_t i = 0; i < range_size(p->rows) * range_size(p->columns); i++) {
-        double size = fabs((double)a->gradient[entry_of(a, p, i)]);
+    for (size_t i = 0; i < t->count / t->width * range_size(columns); i++) {
+        double size = fabs((double)m->gradients[t->offset + entry_of(&p, i)]);
         if (size <= largest) continue;
         largest = size, *at = i;
         if (!isfinite(size)) break;
     }
     return largest;
+}
+
+/* Returns the slope along c->parameter by differences that start with *step, which becomes the step that served; NaN
+   where the rounding of such differences may exceed the tolerance. */
+static double slope_by(GradientCheck *c, const Part *p, Side side, double *step) {
+    const double slope = difference_extrapolated(change, c, side, p->rounding, p->scale, step);
+    return p->rounding / *step <= GRADCHECK_TOLERANCE * p->whole ? slope : NAN;
+}
+
+/* Returns the slope along c->parameter of a loss with kinks, by differences that start with *step, which becomes the
+   step that served; NaN where differences cannot tell. */
+static double slope_among_kinks(GradientCheck *c, const Part *p, double gradient, double *step) {
+    double below_step = *step, above_step = *step;
+    const double central = slope_by(c, p, CENTRAL, step);
+    if (fabs(gradient - central) <= GRADCHECK_TOLERANCE * p->scale) return central;
+    const double below = slope_by(c, p, BELOW, &below_step), above = slope_by(c, p, ABOVE, &above_step);
+    if (isnan(below) && isnan(above)) return central;
+    *step = isnan(below) ? above_step : below_step;
+    if (isnan(below)) return above;
+    if (isnan(above)) return below;
+    return fabs(above - below) <= GRADCHECK_TOLERANCE * p->scale ? below : NAN;
+}
+
+/* Compares an entry of a part, by differences that start with *step, and notes the largest error in `row`. */
+static void compare_entry(GradientCheck *c, const Part *p, GradientRow *row, size_t entry, double *step) {
+    const Model *m = c->original.engine->model;
+    const double gradient = (double)m->gradients[p->tensor->offset + entry], whole = GRADCHECK_TOLERANCE * p->whole;
+    const bool has_kinks = ACTIVATIONS[m->shape.activation].has_kinks;
+    double slope, served = *step;
+    c->parameter = m->parameters + p->tensor->offset + entry;
+    if (has_kinks) slope = slope_among_kinks(c, p, gradient, &served);
+    else {
+        slope = difference_extrapolated(change, c, CENTRAL, p->rounding, p->scale, &served);
+        *step = served; /* the next entry needs much the same */
+    }
+    if (has_kinks && isnan(slope)) {
+        row->skipped++;
+        return;
+    }
+    const double error = gradient - slope;
+    if (!(fabs(error) <= fmax(GRADCHECK_TOLERANCE * p->scale, fmin(p->rounding / served, whole))))
+        row->failure = "is off";
+    if (row->checked++ == 0 || !(fabs(error) <= fabs(row->error))) {
+        row->error = error;
+        row->at[0] = entry / p->tensor->width, row->at[1] = entry % p->tensor->width;
+    }
+}
+
+/* Compares up to c->entries entries of a part, of which the one with index `largest` has the largest gradient. */
+static void compare(GradientCheck *c, const Part *p, GradientRow *row, size_t largest) {
+    const Rng rng = rng_make(c->original.seed, RNG_SAMPLE, (uint32_t)(row - c->rows));
+    /* The first step is so wide that rounding hides nothing, and no wider. For gradients a billionth of the others'
+       size, as q and k have in the first block of a post-norm model, that is far from zero. */
+    double step = fmin(p->rounding / (DIFFERENCE_ACCURACY * p->scale), WIDEST_STEP);
+    /* One entry is compared from each of `ranges` equal ranges; the largest comes first and settles the step. */
+    const size_t ranges = row->count < c->entries ? row->count : c->entries;
+    const size_t first = ((largest + 1) * ranges - 1) / row->count;
+    for (size_t n = 0; n < ranges && !isnan(row->error) && !interrupt_signal(); n++) {
+        const size_t range = (first + n) % ranges, begin = row->count * range / ranges;
+        const size_t end = row->count * (range + 1) / ranges;
+        compare_entry(c, p, row, entry_of(p, n == 0 ? largest : begin + rng_below(&rng, n, end - begin)), &step);
+    }
 }
 
 void gradcheck_print(const GradientRow *row, FILE *out) {
@@ -54,129 +168,64 @@ void gradcheck_print(const GradientRow *row, FILE *out) {
     else fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where, mark);
 }
 
-/* Compares entries of a part and notes the largest error in `row`. `largest` is the index of the entry with the
-   largest gradient, `scale` the size that gradients are measured in, `rounding` the error of the loss. Returns the
-   step that the differences took. */
-static double compare(GradientCheck *c, const Array *a, const ArrayPart *p, GradientRow *row, size_t largest,
-                      double scale, double rounding) {
-    const Rng rng = rng_make(c->loss.original.seed, RNG_SAMPLE, (uint32_t)(row - c->table.rows));
-    /* The first step is so wide that rounding hides nothing, and no wider. For gradients a billionth of the others'
-       size, as q and k have in the first block of a post-norm model, that is far from zero. */
-    double step = fmin(rounding / (DIFFERENCE_ACCURACY * scale), WIDEST_STEP);
-    /* One entry is compared from each of `checked` equal ranges; the largest comes first and settles the step. */
-    const size_t first = ((largest + 1) * row->checked - 1) / row->count;
-    for (size_t n = 0; n < row->checked && !isnan(row->error) && !interrupt_signal(); n++) {
-        size_t range = (first + n) % row->checked, begin = row->count * range / row->checked;
-        size_t end = row->count * (range + 1) / row->checked;
-        c->loss.entry = entry_of(a, p, n == 0 ? largest : begin + rng_below(&rng, n, end - begin));
-        c->loss.parameter = a->parameters ? a->parameters + c->loss.entry : NULL;
-        double slope = difference_extrapolated(perturbed_loss_change, &c->loss, rounding, scale, &step);
-        double error = (double)a->gradient[c->loss.entry] - slope;
-        if (n == 0 || !(fabs(error) <= fabs(row->error))) {
-            row->error = error;
-            row->at[0] = c->loss.entry / a->width, row->at[1] = c->loss.entry % a->width;
-        }
-    }
-    return step;
-}
-
-static void check_part(GradientCheck *c, const Array *a, const ArrayPart *p) {
-    const ArrayPart all = {.rows = {0, a->rows}, .columns = {0, a->width}};
-    const size_t count = range_size(p->rows) * range_size(p->columns);
+static void check_block(GradientCheck *c, const Tensor *t, const ColumnBlock *block, bool expected_zero) {
+    const Model *m = c->original.engine->model;
+    const Range columns = {block->begin, block->end};
     size_t largest = 0, somewhere = 0;
-    GradientRow *row = &c->table.rows[c->table.count++];
-    *row = (GradientRow){.is_activation = !a->parameters,
-                         .expected_zero = p->expected_zero,
-                         .count = count,
-                         .checked = count < c->entries ? count : c->entries,
-                         .largest = find_largest(a, p, &largest)};
-    snprintf(row->name, sizeof row->name, "%s%s", a->name, p->suffix);
-    const double found = find_largest(a, &all, &somewhere);
-    /* An array that is zero as a whole has no scale of its own; the loss is its scale. */
-    const bool entire = p->expected_zero && count == a->rows * a->width && isfinite(found);
-    const double whole = entire ? c->loss.loss : found, scale = p->expected_zero ? whole : row->largest;
-    const double rounding = 4 * DBL_EPSILON * c->loss.loss; /* a generous bound on the rounding of the loss */
-    const double step = compare(c, a, p, row, largest, scale, rounding);
-    const double tolerance = GRADCHECK_TOLERANCE * scale, error = fabs(row->error);
+    GradientRow *row = &c->rows[c->row_count++];
+    *row = (GradientRow){.expected_zero = expected_zero,
+                         .count = t->count / t->width * range_size(columns),
+                         .largest = find_largest(m, t, columns, &largest)};
+    snprintf(row->name, sizeof row->name, "%s%s%s", t->name, *block->name ? " " : "", block->name);
+    const double found = find_largest(m, t, (Range){0, t->width}, &somewhere);
+    /* A tensor that is zero as a whole has no scale of its own; the loss is its scale. */
+    const bool entire = expected_zero && row->count == t->count && isfinite(found);
+    const double whole = entire ? c->loss : found, scale = expected_zero ? whole : row->largest;
+    const Part p = {t, columns, whole, scale, 4 * DBL_EPSILON * c->loss};
+    compare(c, &p, row, largest);
     if (!isfinite(whole)) row->failure = "is not finite";
-    else if (p->expected_zero && row->largest > GRADCHECK_ZERO * whole) row->failure = "must be zero and is not";
-    else if (!p->expected_zero && row->largest == 0) row->failure = "is zero and must not be";
-    else if (!(error <= fmax(tolerance, fmin(rounding / step, GRADCHECK_TOLERANCE * whole)))) row->failure = "is off";
-    row->rounded = !row->failure && error > tolerance;
-    row->relative = error == 0 ? 0 : error / (row->rounded ? whole : scale);
+    else if (expected_zero && row->largest > GRADCHECK_ZERO * whole) row->failure = "must be zero and is not";
+    else if (!expected_zero && row->largest == 0) row->failure = "is zero and must not be";
+    else if (row->checked == 0) row->failure = "cannot be compared";
+    row->rounded = !row->failure && fabs(row->error) > GRADCHECK_TOLERANCE * scale;
+    row->relative = row->error == 0 ? 0 : fabs(row->error) / (row->rounded ? whole : scale);
     if (c->print && !interrupt_signal()) {
         gradcheck_print(row, c->print);
         fflush(c->print);
     }
 }
 
-/* Checks an array: a row for each column block, and one for the positions that a batch shorter than the context does
-   not reach. `t` is its tensor; NULL: an activation. */
-static void check_array(GradientCheck *c, const Array *a, const Tensor *t) {
-    const Model *m = c->loss.model;
-    const AttentionConfig *attention = &m->shape.attention;
-    const size_t T = c->loss.original.batches->T, rows = t && t->role == WPE ? T : a->rows;
-    /* What attention reads has the column blocks (q, k, v) of the layer that computes it. */
-    const Activation *activation = c->loss.activation;
-    const bool is_qkv = !t && activation == &m->blocks[activation->layer].qkv;
-    const Tensor *parts = t ? t : is_qkv ? tensor_find(&m->tensors, ATTN_W, 0) : NULL;
-    const size_t count = parts ? parts->block_count : 1;
-    for (size_t i = 0; i < count; i++) {
-        const ColumnBlock *block = count > 1 ? &parts->blocks[i] : &(ColumnBlock){.name = "", .end = a->width};
-        bool zero = m->shape.V == 1; /* whatever the logit is, the loss is 0 */
-        if (count > 1)
-            zero = zero || attention_gradient_vanishes(attention, (AttentionPart)i, t && t->dimensions == 1, T);
-        if (t && attention_parameter_of(t->role) != ATTENTION_PARAMETERS)
-            zero = zero || attention_parameter_vanishes(attention, attention_parameter_of(t->role), T);
-        char suffix[8];
-        snprintf(suffix, sizeof suffix, "%s%s", *block->name ? " " : "", block->name);
-        check_part(c, a, &(ArrayPart){suffix, {0, rows}, {block->begin, block->end}, zero});
-    }
-    if (rows < a->rows) check_part(c, a, &(ArrayPart){" beyond T", {rows, a->rows}, {0, a->width}, true});
-}
-
-static void check_tensors(GradientCheck *c) {
-    const Model *m = c->loss.model;
-    for (size_t i = 0; i < m->tensors.count && !interrupt_signal(); i++) {
-        const Tensor *t = &m->tensors.items[i];
-        real *parameters = m->parameters + t->offset, *gradient = m->gradients + t->offset;
-        check_array(c, &(Array){t->name, parameters, gradient, t->count / t->width, t->width}, t);
-    }
-}
-
-static void check_activations(GradientCheck *c) {
-    const Model *m = c->loss.model;
-    for (size_t i = 0; i < c->loss.activation_count && !interrupt_signal(); i++) {
-        char name[40] = "";
-        const Activation *activation = c->loss.activations[i];
-        if (activation != &m->ln_f.y && activation != &m->logits)
-            snprintf(name, sizeof name, "h.%zu.", activation->layer);
-        text_append(name, sizeof name, "%s", activation->name);
-        perturbed_loss_choose(&c->loss, activation);
-        check_array(c, &(Array){name, NULL, c->loss.gradient, c->loss.original.count * c->loss.rows, activation->width},
-                    NULL);
+/* Checks a tensor: a row for each column block. */
+static void check_tensor(GradientCheck *c, const Tensor *t) {
+    const ModelShape *s = &c->original.engine->model->shape;
+    const size_t T = c->original.batches->T;
+    const AttentionParameter parameter = attention_parameter_of(t->role);
+    for (size_t i = 0; i < t->block_count; i++) {
+        bool zero = s->V == 1; /* whatever the logit is, the loss is 0 */
+        if (t->block_count > 1)
+            zero = zero || attention_gradient_vanishes(&s->attention, (AttentionPart)i, t->dimensions == 1, T);
+        if (parameter != ATTENTION_PARAMETERS) zero = zero || attention_parameter_vanishes(&s->attention, parameter, T);
+        check_block(c, t, &t->blocks[i], zero);
     }
 }
 
 void gradcheck_make(GradientCheck *c, const TrainingLoss *loss, size_t entries, FILE *print) {
-    *c = (GradientCheck){.entries = entries, .print = print};
-    perturbed_loss_make(&c->loss, loss);
-    const size_t arrays = loss->engine->model->tensors.count + c->loss.activation_count;
-    c->table.rows = memory_make(COLUMN_BLOCKS_MAX * arrays, sizeof *c->table.rows, "the table of gradients");
+    static const char WHAT[] = "the check of gradients";
+    const Model *m = loss->engine->model;
+    *c = (GradientCheck){.original = *loss, .entries = entries, .print = print, .parameter = m->parameters};
+    c->losses = memory_make(loss->count * loss->batches->B * loss->batches->T, sizeof *c->losses, WHAT);
+    c->rows = memory_make(COLUMN_BLOCKS_MAX * m->tensors.count, sizeof *c->rows, WHAT);
+    for (size_t i = 0; i < m->tensors.flat; i++)
+        m->gradients[i] = (real)NAN; /* a pass that zeroes gradients must not read them */
+    compute(c);
+    if (change(c, 0) != 0)
+        runtime_error("the forward pass alone gives another loss than the forward and backward pass");
 }
 
 void gradcheck_run(GradientCheck *c) {
-    if (c->print) fputs("tensor or activation         compared largest    error relative     where\n", c->print);
-    check_tensors(c);
-    check_activations(c);
-    perturbed_loss_end(&c->loss);
-}
-
-GradientTable gradcheck_model(const TrainingLoss *loss, size_t entries, FILE *print) {
-    GradientCheck c;
-    gradcheck_make(&c, loss, entries, print);
-    gradcheck_run(&c);
-    return c.table;
+    const TensorTable *tensors = &c->original.engine->model->tensors;
+    if (c->print) fputs("tensor                       compared largest    error relative     where\n", c->print);
+    for (size_t i = 0; i < tensors->count && !interrupt_signal(); i++) check_tensor(c, &tensors->items[i]);
 }
 
 void gradcheck_parameters(Model *model, Init init, uint64_t seed) {
