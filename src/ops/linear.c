@@ -60,16 +60,10 @@ void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows
     const size_t row = tile.rows.begin, column = tile.columns.begin;
     const bool x_bf16 = operand_is_bf16(operands, OPERANDS_A_BF16),
                dy_bf16 = operand_is_bf16(operands, OPERANDS_B_BF16);
-    const Product product = {.op_a = TRANSPOSED,
-                             .m = range_size(tile.rows),
-                             .n = range_size(tile.columns),
-                             .k = rows,
-                             .lda = stride_of(x_bf16, in),
-                             .ldb = stride_of(dy_bf16, out),
-                             .ldc = out,
-                             .alpha = 1,
-                             .accumulate = accumulate,
-                             .operands = operands};
+    const size_t m = range_size(tile.rows), n = range_size(tile.columns);
+    const Product product = {
+        TRANSPOSED, PLAIN, accumulate, m, n,       rows, stride_of(x_bf16, in), stride_of(dy_bf16, out),
+        out,        1,     WHOLE,      0, operands};
     matmul_product(&product, from_column(x_bf16, x, row), from_column(dy_bf16, dy, column), dw + row * out + column);
 }
 

@@ -88,15 +88,8 @@ static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
 static void apply(const Whole *o, real alpha, Shifted p, real *y, size_t ldy) {
     for (size_t i = 0; i < o->rows && p.shift != 0; i++)
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * p.shift * o->x[i * o->columns + j];
-    const Product product = {.m = o->rows,
-                             .n = o->columns,
-                             .k = o->s,
-                             .lda = o->s,
-                             .ldb = o->columns,
-                             .ldc = ldy,
-                             .alpha = alpha,
-                             .accumulate = true,
-                             .operands = o->operands};
+    const Product product = {PLAIN,      PLAIN, true,  o->rows, o->columns, o->s,       o->s,
+                             o->columns, ldy,   alpha, WHOLE,   0,          o->operands};
     matmul_product(&product, o->tall ? o->x : p.p, o->tall ? p.p : o->x, y);
 }
 
