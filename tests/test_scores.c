@@ -72,6 +72,47 @@ static void counts(void **state) {
     assert_close(row.entropy, log(2), 1e-12, "entropy of two keys");
 }
 
+/* In bf16: queries of every hardness. Key j is the unit vector j, so scores are the entries of a query, and the norm of
+   dq is the norm of ds that training multiplies by the keys, which rounding changes by at most 2^-8 of itself. It is
+   what is logged, and zero where one key has all the weight, though do has more digits than bf16. */
+static void hard_rows_in_bf16(void **state) {
+    (void)state;
+    enum { N = 128, ONE_HOT = 64 }; /* two tiles; the queries from the second on see one key alone */
+    static const AttentionConfig attention = {.H = 1, .D = N, .multiplier = 1, .bf16 = true};
+    real *qkv = reals((size_t)N * 3 * N), *dout = normal_reals((size_t)N * N, 1);
+    const real *normal = normal_reals((size_t)N * N, 1), *v = normal_reals((size_t)N * N, 1);
+    for (size_t i = 0; i < N; i++) {
+        real *q = qkv + i * 3 * N, *k = q + N;
+        for (size_t d = 0; d < N && i < ONE_HOT; d++) q[d] = normal[i * N + d] * (real)i;
+        if (i >= ONE_HOT) q[i / 2] = 1000;
+        k[i] = 1;
+        memcpy(k + N, v + i * N, N * sizeof *k);
+    }
+    Bf16 *rounded = (Bf16 *)reals((size_t)(N + 15) * 3 * N), *dqkv = (Bf16 *)reals((size_t)N * 3 * N);
+    bf16_round(rounded, (size_t)3 * N, qkv, (size_t)3 * N, N, (size_t)3 * N);
+    AttentionArrays layer = {.attention = &attention,
+                             .T = N,
+                             .kept_qkv = rounded,
+                             .kept_out = (Bf16 *)reals((size_t)N * N),
+                             .kept_dqkv = dqkv,
+                             .saved = {reals(N), reals(N), reals(1)}};
+    real *scratch = reals(attention_scratch(&attention, N));
+    const double largest = 4 * sqrt(2 * N); /* of |do . v| */
+    double used[N], logged[N];
+    for (int dropped = 0; dropped < 2; dropped++) {
+        if (dropped) layer.dropout = dropout_make(.2, 1, 2, 3);
+        attention_forward(&layer, (Range){0, 1}, scratch);
+        attention_backward(&layer, (Range){0, 1}, NULL, dout, scratch);
+        for (size_t first = 0; first < N; first += ATTENTION_TILE)
+            attention_gradient_norms(&layer, 0, NULL, dout, first, ATTENTION_TILE, used + first, logged + first,
+                                     scratch);
+        for (size_t i = 0; i < N; i++) {
+            if (!dropped) assert_close(used[i], logged[i], 0x1p-8 * logged[i] + 1e-6 * largest, "query %zu", i);
+            if (i >= ONE_HOT) assert_close(used[i], 0, dropped ? 1e-6 * largest : 0, "query %zu, one-hot", i);
+        }
+    }
+}
+
 enum { T = 70, C = 12, H = 3, D = 5, V = 9, L = 2, STEPS_B = SLICE_ROWS / T + 3 /* two slices */ };
 
 static Model model;
@@ -163,6 +204,7 @@ static void cached(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(rounding), TEST(counts), TEST(cached), TEST(qk_clip), TEST(not_finite)};
+    const struct CMUnitTest tests[] = {TEST(rounding), TEST(counts),  TEST(hard_rows_in_bf16),
+                                       TEST(cached),   TEST(qk_clip), TEST(not_finite)};
     return cmocka_run_group_tests_name("scores", tests, NULL, NULL);
 }

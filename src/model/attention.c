@@ -60,6 +60,7 @@ static bool is_copied(const AttentionConfig *a, AttentionPart part) {
 typedef struct {
     real *p, *ds, *slope;             /* panels of a tile; the last for a cap */
     real *mask;                       /* a row of one */
+    real *delta;                      /* (T): see HeadGradients */
     real *copies[ATTENTION_PARTS];    /* (T,D), where they are copied */
     real *o;                          /* (T,D); this and the next only where products round */
     real *gradients[ATTENTION_PARTS]; /* (T,D), before they are rounded */
@@ -73,6 +74,7 @@ static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena)
     s.ds = arena_take(arena, panel, sizeof(real));
     s.slope = arena_take(arena, a->softcap > 0 ? panel : 0, sizeof(real));
     s.mask = arena_take(arena, mask_room(stride), sizeof(real));
+    s.delta = arena_take(arena, T, sizeof(real));
     for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
         if (is_copied(a, part)) s.copies[part] = arena_take(arena, head, sizeof(real));
     if (!a->bf16) return s;
@@ -233,6 +235,7 @@ static HeadGradients gradients_of(const AttentionArrays *l, size_t pair, real *d
                            .dk = parts[KEY],
                            .dv = parts[VALUE],
                            .do_ = dout + output_at(l, pair, o_stride),
+                           .delta = s->delta,
                            .stride = stride,
                            .o_stride = o_stride};
 }
@@ -258,7 +261,6 @@ static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, con
     const HeadGradients g = gradients_of(l, pair, dqkv, dout, s);
     const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
-    if (l->kept_out) bf16_expand(h.o, h.o_stride, kept_output(l, pair), kept_stride(l), l->T, h.a->D);
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);

@@ -113,7 +113,7 @@ typedef struct {
 /* Overwrites these pairs' parts of out, or of kept_out, and of saved. Plain: plain_attention_forward. */
 void attention_forward(const AttentionArrays *layer, Range pairs, real *scratch);
 
-/* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij = do_i . o_i:
+/* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij, in exact arithmetic do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,
        dk_j = multiplier sum_i ds_ij q_i,   dv_j = sum_i p_ij (mask) do_i:   O(T) a row.
    Overwrites these pairs' parts of dqkv (B,T,3HD), or of kept_dqkv, and of the partial gradients. dout (B,T,HD).

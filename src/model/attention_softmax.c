@@ -61,37 +61,42 @@ real softmax_forward(real *panel, const Head *h, const QueryTile *t) {
     return largest;
 }
 
-/* One row: the scores s become the weights p times the mask, and dp becomes ds = p (dp mask - delta). */
-static inline __attribute__((always_inline)) void backward_row(real *restrict s, real *restrict dp,
-                                                               const real *restrict mask, real maximum,
-                                                               real one_over_sum, real delta, size_t whole) {
-    if (mask) {
-        for (size_t j = 0; j < whole; j++) {
-            real p = exp_real(s[j] - maximum) * one_over_sum;
-            dp[j] = p * (dp[j] * mask[j] - delta);
-            s[j] = p * mask[j];
-        }
-    } else {
-        for (size_t j = 0; j < whole; j++) {
-            real p = exp_real(s[j] - maximum) * one_over_sum;
-            dp[j] = p * (dp[j] - delta);
-            s[j] = p;
-        }
+/* Returns sum_j p_j mask_j dp_j; mask NULL: 1. */
+static inline __attribute__((always_inline)) real sum_over_keys(const real *p, const real *mask, const real *dp,
+                                                                size_t whole) {
+    Lanes sum = {0};
+    for (size_t j = 0; j < whole; j += LANES) {
+        Lanes weight = *(const Lanes *)(p + j);
+        if (mask) weight *= *(const Lanes *)(mask + j);
+        sum += weight * *(const Lanes *)(dp + j);
     }
+    return lanes_sum(&sum);
 }
 
-/* Rows `from` to `to` of a tile. `mask` is NULL, or that of the one row. */
+/* One row: the weights p become p times the mask, and dp becomes ds = p (dp mask - delta). */
+static inline __attribute__((always_inline)) void backward_row(real *restrict p, real *restrict dp,
+                                                               const real *restrict mask, real delta, size_t whole) {
+    for (size_t j = 0; j < whole; j++) dp[j] = p[j] * (mask ? dp[j] * mask[j] - delta : dp[j] - delta);
+    for (size_t j = 0; mask && j < whole; j++) p[j] *= mask[j];
+}
+
+/* Rows `from` to `to` of a tile. `mask` is NULL, or that of the one row. In float delta is do_i . o_i: D products in
+   place of T. In bf16 do_i . v_j has a rounded do, and o is rounded, so delta is the sum over keys: in a row where one
+   key has all the weight dp - delta is then 0, as it is in exact arithmetic (docs/backward.md). */
 MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, const HeadGradients *g, const Head *h,
                                          const QueryTile *t, size_t from, size_t to) {
     const AttentionSaved *saved = &h->layer->saved;
     for (size_t r = from; r < to; r++) {
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible), i = t->first + r;
-        const real delta = lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
-        real *s = p + r * t->stride, *dp = ds + r * t->stride;
-        fill_up(s, visible, -(real)INFINITY);
+        const real maximum = saved->row_max[h->row + i], one_over_sum = 1 / saved->row_sum[h->row + i];
+        real *weights = p + r * t->stride, *dp = ds + r * t->stride;
+        fill_up(weights, visible, -(real)INFINITY);
         fill_up(dp, visible, 0);
-        backward_row(s, dp, mask, saved->row_max[h->row + i], 1 / saved->row_sum[h->row + i], delta, whole);
-        clear(s, whole, t->stride);
+        for (size_t j = 0; j < whole; j++) weights[j] = exp_real(weights[j] - maximum) * one_over_sum;
+        g->delta[i] = h->a->bf16 ? sum_over_keys(weights, mask, dp, whole)
+                                 : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
+        backward_row(weights, dp, mask, g->delta[i], whole);
+        clear(weights, whole, t->stride);
         clear(dp, whole, t->stride);
     }
 }
@@ -114,7 +119,7 @@ void sink_backward(const HeadGradients *g, const Head *h) {
     real *sum = partial_of(h, PARAMETER_SINK);
     for (size_t i = l->cached; i < l->T; i++) {
         const real p = exp_real(sink - l->saved.row_max[h->row + i]) / l->saved.row_sum[h->row + i];
-        *sum -= p * lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
+        *sum -= p * g->delta[i];
     }
 }
 
