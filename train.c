@@ -129,18 +129,17 @@ static const Verb *const VERBS[] = {&train_verb,  &resume_verb,    &sweep_verb, 
 
 static void print_help(void) {
     printf("sqrtdk %s: trains a small transformer and shows what the divisor of its\n"
-           "attention scores does.\n\n",
-           SQRTDK_VERSION);
+           "attention scores does. Start with: %s configs/dk64_scaled.ini\n\n",
+           SQRTDK_VERSION, program_name);
     for (const Verb *const *verb = VERBS; *verb; verb++)
         printf("%s %s\n", verb == VERBS ? "usage:" : "      ", verb_usage(*verb));
-    printf("       %s --help | --version | -V | help VERB\n\noptions of training\n", program_name);
-    verb_print_options(&train_verb, stdout);
-    printf("\nStart with: %s configs/dk64_scaled.ini\n\nkeys of a config, as in --set attention.scale_divisor=none\n",
-           program_name);
-    config_write_help(stdout);
-    printf("\nexit status: 0 done; 1 failed while running; 2 wrong usage or config;\n"
+    printf("       %s --help | --version | -V | help VERB | help config\n\n"
+           "help VERB describes a verb and its options, help train those of training, help\n"
+           "config the keys of a config, as in --set attention.scale_divisor=none.\n\n"
+           "exit status: 0 done; 1 failed while running; 2 wrong usage or config;\n"
            "3 diverged (NaN or infinity); 129, 130, 143 stopped by SIGHUP, SIGINT, SIGTERM,\n"
-           "with everything saved\n");
+           "with everything saved\n",
+           program_name);
 }
 
 /* What main was called with, and what comes of it. */
@@ -167,11 +166,13 @@ static void run_verb(Program *p, const Verb *verb) {
 static void read_and_run(void *program) {
     Program *p = program;
     const bool version = command_is_version(p->argc, p->argv);
-    const Verb *verb = version ? NULL : command_read(VERBS, p->argc, p->argv, &p->command);
+    const bool keys = p->argc == 3 && strcmp(p->argv[1], "help") == 0 && strcmp(p->argv[2], "config") == 0;
+    const Verb *verb = version || keys ? NULL : command_read(VERBS, p->argc, p->argv, &p->command);
     p->parsed = true;
     if (version) printf("sqrtdk %s\n", SQRTDK_VERSION);
+    else if (keys) config_write_help(stdout);
     else if (!p->command.help) run_verb(p, verb);
-    else if (p->command.named) verb_print_help(verb, stdout);
+    else if (p->command.named || p->command.target) verb_print_help(verb, stdout);
     else print_help();
     /* After a signal all is saved, and whoever sent it may have taken standard output away: a terminal that is closed.
      */

@@ -4,7 +4,7 @@
 # The keys, each with what it takes: "attention.scale_length none or log"; after them those without their section that no
 # other section has.
 _sqrtdk_keys() {
-    "$1" --help | awk '
+    "$1" help config | awk '
         /^\[sweep\]/ { exit }
         /^\[/ { gsub(/[][]/, ""); section = $0 }
         section && /^  [a-z]/ {

@@ -1,8 +1,10 @@
 #!/bin/sh
-# Writes the man page, from what `sqrtdk --help` and `sqrtdk VERB --help` print, so that both come from one table.
+# Writes the man page, from what `sqrtdk --help`, `sqrtdk VERB --help` and `sqrtdk help config` print, so that both come
+# from one table.
 #   PATH=DIRECTORY_OF_SQRTDK:$PATH share/man.sh >sqrtdk.1
 set -eu
 help=$(sqrtdk --help)
+keys=$(sqrtdk help config)
 date=$(sed -n 's/^date-released: //p' "${0%/*}/../CITATION.cff")
 
 # Text as roff shows it: a backslash, a hyphen, and what begins a request at the start of a line.
@@ -33,7 +35,7 @@ done
 cat <<END
 .SH KEYS OF A CONFIG
 .nf
-$(printf '%s\n' "$help" | sed -e '1,/^keys of a config/d' -e '/^exit status: /,$d' | escaped)
+$(printf '%s\n' "$keys" | escaped)
 .fi
 .SH EXIT STATUS
 $(printf '%s\n' "$help" | sed -n '/^exit status: /,$p' | sed 's/^exit status: //' | escaped)

@@ -305,7 +305,7 @@ static void in_colors(void **state) {
 }
 
 /* The longest text in terminals of any width: nothing wraps, every weight is in a cell, and a label that does not
-   fit loses what is behind its last comma. */
+   fit is cut. */
 static void fits_in_a_line(void **state) {
     (void)state;
     static const size_t widths[] = {200, 80, 51, 40, 20, 6};
@@ -338,11 +338,6 @@ static void fits_in_a_line(void **state) {
                 /* squares: pairs of queries, of which the last key's is alone; the legend has ten */
                 assert_int_equal(shown, colors == COLORS_NONE ? side * (side + 1) : side * (side + 1) + 20);
             }
-    static Panel long_label = {uniform, "layer 0, head 1: entropy .71, largest weight .50"};
-    const AttentionFigure one = {
-        .title = "", .text = text, .length = 1, .layers = 1, .heads = 1, .panels = &long_label};
-    attention_figure_show(&one, &(Terminal){print_into(), COLORS_NONE, 80}, 36);
-    assert_non_null(strstr(what_was_printed(), "\nlayer 0, head 1: entropy .71\n"));
 }
 
 static void width_and_colors_of_a_stream(void **state) {
@@ -358,19 +353,6 @@ static void width_and_colors_of_a_stream(void **state) {
     }
     assert_int_equal(unsetenv("COLUMNS"), 0);
     assert_int_equal(terminal_columns(file), 80);
-}
-
-static void bars(void **state) {
-    (void)state;
-    const double losses[] = {4, NAN, 3, 1, INFINITY, NAN, 2, 2};
-    const Terminal terminal = {print_into(), COLORS_NONE, 80};
-    terminal_bars(&terminal, losses, 8, 20, 1, 4);
-    fputc('|', terminal.out);
-    terminal_bars(&terminal, losses, 8, 4, 1, 4);
-    fputc('|', terminal.out);
-    terminal_bars(&terminal, losses, 1, 4, 4, 4);
-    terminal_bars(&terminal, losses, 0, 4, 4, 4);
-    assert_string_equal(what_was_printed(), "█ ▆▁  ▃▃|█▃ ▃|▁");
 }
 
 /* With the longest text: eight layers of twelve heads are drawn with more panels side by side. Panels of too many
@@ -389,24 +371,6 @@ static void many_heads(void **state) {
     assert_refused("--layer", attention_figure_save(&figure, &no_directory, in("layers.png")));
 }
 
-static void glance(void **state) {
-    (void)state;
-    put_text("recall.ini", "[data]\ntask = recall\n[model]\nlayers = 1\nheads = 2\nd_model = 32\ncontext = 24\n"
-                           "[train]\nsteps = 20\nbatch = 4\n");
-    config_load(&config, NULL, in("recall.ini"), NULL, 0);
-    make_run();
-    const Terminal terminal = {print_into(), COLORS_NONE, 40};
-    attend_show_run(&terminal, &run);
-    const char *text = what_was_printed(), *line = text;
-    assert_non_null(strstr(text, "recall: finished at step 20, after 0:0"));
-    assert_non_null(strstr(text, "layers 1, heads 2, d_k 16, context 24\n\ntraining   "));
-    assert_non_null(strstr(text, "\n  accuracy 0."));
-    for (; *line; line = strchr(line, '\n') + 1) assert_true(columns_of(line, COLORS_NONE) <= 40);
-    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
-    attend_show_run(&(Terminal){print_into(), COLORS_NONE, 40}, &run);
-    assert_non_null(strstr(what_was_printed(), "first nan, lowest nan, last nan"));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         ATTEND_TEST(of_the_model),
@@ -418,9 +382,7 @@ int main(void) {
         ATTEND_TEST(in_numbers),
         ATTEND_TEST(in_colors),
         ATTEND_TEST(fits_in_a_line),
-        ATTEND_TEST(bars),
         ATTEND_TEST(many_heads),
-        ATTEND_TEST(glance),
         ATTEND_TEST(width_and_colors_of_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,14 +52,9 @@ static void chart_shows_its_series(void **state) {
         for (int k = 0; k < 3; k++) y[k][i] = i % 50 == 49 ? NAN : (double)(k + 1) * exp(-i / 20.0);
     }
     for (size_t k = 0; k < 3; k++)
-        series[k] = (Series){.label = "a label",
-                             .x = x,
-                             .y = y[k],
-                             .count = 101,
-                             .color = palette_color(k),
-                             .thickness = 4,
-                             .markers = k == 2};
-    const Chart chart = {"√d_k", "a subtitle", "loss", series, 3, NULL, 0};
+        series[k] =
+            (Series){.label = "a label", .y = y[k], .color = palette_color(k), .thickness = 4, .markers = k == 2};
+    Chart chart = {"√d_k", "a subtitle", "loss", x, 101, series, 3, NULL, 0};
     for (int round = 0; round < 2; round++) { /* with points; without */
         chart_save(&chart, &no_directory, picture);
         Image image = image_read();
@@ -72,7 +67,7 @@ static void chart_shows_its_series(void **state) {
         }
         assert_int_equal(count_color(&image, palette_color(3)), 0);
         stbi_image_free(image.rgb);
-        for (size_t k = 0; k < 3; k++) series[k].count = 0;
+        chart.points = 0;
     }
 }
 
@@ -84,14 +79,12 @@ static void labels_are_apart(void **state) {
     int last = 0;
     for (size_t k = 0; k < CHART_SERIES_MAX; k++)
         series[k] = (Series){.label = "label",
-                             .x = x,
                              .y = y[k == 0   ? 0
                                     : k == 1 ? 2
                                              : 1],
-                             .count = 2,
                              .color = palette_color(k),
                              .thickness = 9};
-    const Chart chart = {"labels", "", "loss", series, CHART_SERIES_MAX, NULL, 0};
+    const Chart chart = {"labels", "", "loss", x, 2, series, CHART_SERIES_MAX, NULL, 0};
     chart_save(&chart, &no_directory, picture);
     Image image = image_read();
     assert_white_border(&image, 8);
@@ -134,10 +127,11 @@ static bool labelled_at(const Image *image, int row) {
 static void levels_are_at_their_heights(void **state) {
     (void)state;
     const double x[] = {0, 1}, y[] = {4, 0};
-    const Series series = {.label = "a label", .x = x, .y = y, .count = 2, .color = palette_color(0), .thickness = 1};
+    const Series series = {.label = "a label", .y = y, .color = palette_color(0), .thickness = 1};
     const Level apart[] = {{"a level", 1}, {"beyond", 4.5}, {"a level", 3}, {"below", -.5}};
     const Level close[] = {{"a level", 2}, {"a level", 2.02}, {"a level", 2.04}, {"a level", 2.06}};
-    const Chart two = {"levels", "", "loss", &series, 1, apart, 4}, four = {"levels", "", "loss", &series, 1, close, 4};
+    const Chart two = {"levels", "", "loss", x, 2, &series, 1, apart, 4},
+                four = {"levels", "", "loss", x, 2, &series, 1, close, 4};
     int rows[CHART_LEVELS_MAX];
     chart_save(&two, &no_directory, picture);
     Image image = image_read();
@@ -176,15 +170,15 @@ static void odd_data_still_make_a_chart(void **state) {
                 Series series[CHART_SERIES_MAX];
                 for (size_t k = 0; k < CHART_SERIES_MAX; k++)
                     series[k] = (Series){.label = "label",
-                                         .x = x,
                                          .y = swap == 1 ? steps : values[i],
-                                         .count = count,
                                          .color = palette_color(k),
                                          .thickness = k % 3 ? 2 : 0,
                                          .markers = k == 2};
                 const Chart chart = {i % 2 ? long_text : "",
                                      i % 3 ? "\xff\n" : "",
                                      "loss",
+                                     x,
+                                     count,
                                      series,
                                      count == 2 ? CHART_SERIES_MAX : 2,
                                      levels,

@@ -6,6 +6,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "show/progress.h"
 
 static int screen = -1; /* what is written to the terminal comes out here */
@@ -137,6 +138,21 @@ static void messages_are_plain(void **state) {
     assert_shows("into a?b?]0;title??2J?√é\n");
 }
 
+/* An error ends in lines of whole words; one word may be longer than the terminal is wide. */
+static void a_message_breaks_between_words(void **state) {
+    (void)state;
+    NEED_TERMINAL();
+    set_width(20);
+    text_write_message("./train: cannot read runs/of/a/long/name/run.json: √d_k is 8", terminal);
+    assert_shows("./train: cannot read\nruns/of/a/long/name/run.json:\n√d_k is 8\n");
+    char line[32] = "";
+    FILE *file = fmemopen(line, sizeof line, "w");
+    assert_non_null(file);
+    text_write_message("in a file  it is one line", file);
+    fclose(file);
+    assert_string_equal(line, "in a file  it is one line\n");
+}
+
 static void quiet_is_silent(void **state) {
     (void)state;
     NEED_TERMINAL();
@@ -185,6 +201,7 @@ int main(void) {
         TERMINAL_TEST(never_wider_than_a_terminal),
         TERMINAL_TEST(follows_a_resize),
         TERMINAL_TEST(messages_are_plain),
+        TERMINAL_TEST(a_message_breaks_between_words),
         TERMINAL_TEST(quiet_is_silent),
         TEST(a_file_gets_messages_only),
         TEST(durations),

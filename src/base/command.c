@@ -26,6 +26,12 @@ void program_set_name(const char *typed) {
     text_make_plain(program_name);
 }
 
+void program_print_error(const char *rank, const char *message) {
+    char line[sizeof((Error *)NULL)->message + 64];
+    snprintf(line, sizeof line, "%s: %s%s", program_name, rank, message);
+    text_write_message(line, stderr);
+}
+
 /* Lists the verb's own options, then those that verbs share, whose variables are in *command. Returns how many. */
 static size_t list_options(const Verb *verb, Command *command, Option all[OPTIONS_MAX]) {
     const Option shared[] = {
@@ -165,7 +171,8 @@ const char *verb_usage(const Verb *verb) {
     return text;
 }
 
-void verb_print_options(const Verb *verb, FILE *out) {
+/* Prints the options, in one line or two each. */
+static void print_options(const Verb *verb, FILE *out) {
     Command unused;
     Option options[OPTIONS_MAX];
     const size_t count = list_options(verb, &unused, options);
@@ -180,7 +187,7 @@ void verb_print_options(const Verb *verb, FILE *out) {
 
 void verb_print_help(const Verb *verb, FILE *out) {
     fprintf(out, "usage: %s\n%s\n\n", verb_usage(verb), verb->what);
-    verb_print_options(verb, out);
+    print_options(verb, out);
 }
 
 static const char *join_words(int argc, char **argv) {

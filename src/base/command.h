@@ -11,6 +11,8 @@
    directories. */
 extern char program_name[24];
 void program_set_name(const char *typed);
+/* Prints an error to stderr, behind the program's name and that of its rank ("rank 1: "; ""). */
+void program_print_error(const char *rank, const char *message);
 
 /* The kind of an option, which says what its variable is. */
 typedef enum {
@@ -87,7 +89,6 @@ size_t command_threads(const Command *command);
 void command_check_force(bool force, const char *out);
 
 /* verb_usage returns "./train sweep CONFIG.ini [options]", valid until the next call. verb_print_help prints that,
-   what the verb does, and its options; verb_print_options prints the options alone, in one line or two each. */
+   what the verb does, and its options. */
 const char *verb_usage(const Verb *verb);
 void verb_print_help(const Verb *verb, FILE *out);
-void verb_print_options(const Verb *verb, FILE *out);

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -64,6 +65,24 @@ const char *text_next_line(const char *text, size_t columns, size_t *line) {
         *line = end;
     }
     return text + *line + strspn(text + *line, " ");
+}
+
+size_t terminal_columns(FILE *out) {
+    enum { COLUMNS_MOST = 10000 };
+    struct winsize size = {0};
+    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col) return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    const long number = columns ? strtol(columns, NULL, 10) : 0;
+    return number > 0 && number < COLUMNS_MOST ? (size_t)number : 80;
+}
+
+void text_write_message(const char *message, FILE *out) {
+    const size_t columns = isatty(fileno(out)) ? terminal_columns(out) : SIZE_MAX;
+    size_t line;
+    for (const char *next; *message; message = next) {
+        next = text_next_line(message, columns, &line);
+        fprintf(out, "%.*s\n", (int)line, message);
+    }
 }
 
 void text_number(double number, char *out, size_t capacity) {

@@ -25,6 +25,11 @@ void text_make_plain(char *text);
    for line ends. */
 void text_write(const char *text, size_t size, FILE *out);
 
+/* Returns the width of the terminal behind a stream, at least 1. Where the stream does not say, COLUMNS, or 80. */
+size_t terminal_columns(FILE *out);
+/* Writes a message and ends its line. On a terminal the line is broken between words at the terminal's width. */
+void text_write_message(const char *message, FILE *out);
+
 /* Finds the first line of a text that is broken at blanks: as many words as fit into `columns`, or one word that is
    longer. *line becomes the line's length in bytes. Returns where the next line begins. */
 const char *text_next_line(const char *text, size_t columns, size_t *line);

@@ -1,5 +1,6 @@
 /* The config of a run. One table (table.c) describes each key once: section, name, type, range, default, one line of
-   help. Parsing, checking, --help, the resolved copy in the run directory and docs/config.md come from this table. */
+   help. Parsing, checking, `help config`, the resolved copy in the run directory and docs/config.md come from this
+   table. */
 #pragma once
 
 #include <stdint.h>
@@ -130,8 +131,8 @@ void config_write(const Config *config, FILE *out);
 /* As config_write, but with a comment in place of each key that is left_out, because runs of a sweep differ in it. */
 void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out);
 
-/* Writes the reference, for --help and docs/config.md: every key by section, with type or choices, default and help, in
-   at most 80 columns. */
+/* Writes the reference, for `help config` and docs/config.md: every key by section, with type or choices, default and
+   help, in at most 80 columns. */
 void config_write_help(FILE *out);
 
 /* The number of keys, and the "section.name" of each. */

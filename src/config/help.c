@@ -1,4 +1,4 @@
-/* The table of keys as text: the resolved .ini of a run, and the reference of --help. Both walk the table, so neither
+/* The table of keys as text: the resolved .ini of a run, and the reference of `help config`. Both walk the table, so neither
    can lack a key. */
 #include <stdlib.h>
 #include <string.h>

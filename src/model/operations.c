@@ -61,11 +61,15 @@ static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->gradients, role, layer);
 }
 
+void start_clock(const Worker *w) {
+    if (w->m->profiles) w->m->profiles[omp_get_thread_num()].last = omp_get_wtime();
+}
+
 void end_operation(const Worker *w, PassOperation op) {
     if (!w->m->profiles) return;
     Profile *p = &w->m->profiles[omp_get_thread_num()];
     const double now = omp_get_wtime();
-    if (op != OP_COUNT) p->seconds[op] += now - p->last;
+    p->seconds[op] += now - p->last;
     p->last = now;
 }
 
@@ -200,6 +204,7 @@ void op_attention_forward(const Worker *w, const Activation *att) {
     attention_forward(&a, w->pairs, scratch_of(w));
     end_operation(w, OP_ATTENTION);
     exchange_rows(w);
+    end_operation(w, OP_WAIT);
 }
 
 /* Measures the gradients of this thread's rows, which those of the next block overwrite. */
@@ -223,6 +228,7 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
     attention_backward(&a, w->pairs, qkv->gradient, att->gradient, scratch_of(w));
     end_operation(w, OP_ATTENTION_BACK);
     exchange_rows(w);
+    end_operation(w, OP_WAIT);
     if (w->slice->pass->query_norms) measure_rows(w, &a, qkv, att);
 }
 

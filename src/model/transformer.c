@@ -177,7 +177,7 @@ static void zero_gradients(const Worker *w) {
 }
 
 static void pass_shard(const Worker *w) {
-    end_operation(w, OP_COUNT);
+    start_clock(w);
     if (begins(w)) zero_gradients(w);
     end_operation(w, OP_CLEAR);
     forward(w);

@@ -37,7 +37,9 @@ static inline Range columns_of(const Worker *w, size_t columns) {
     return range_split(columns, CACHE_LINE, w->id, w->count);
 }
 
-/* Counts the time since the last operation ended as that of `op` (OP_COUNT: of none). */
+/* Starts the clock of this thread, which runs on from operation to operation. */
+void start_clock(const Worker *w);
+/* Counts the time since the last operation ended as that of `op`. */
 void end_operation(const Worker *w, PassOperation op);
 /* Waits until all threads of the shard have called it. */
 void barrier(const Worker *w);

@@ -24,7 +24,7 @@ void ranks_start(const char *command) {
 void ranks_end(void) {}
 _Noreturn void ranks_fail(Error error, bool start) {
     (void)start;
-    fprintf(stderr, "%s: %s\n", program_name, error.message);
+    program_print_error("", error.message);
     exit((int)error.status);
 }
 size_t ranks_count(void) { return 1; }
@@ -88,7 +88,7 @@ _Noreturn void ranks_fail(Error error, bool start) {
     if (start) join_ranks();
     if (own > 0) snprintf(rank, sizeof rank, "rank %d: ", own);
     for (unsigned left = own > 0 ? REPORT_SECONDS : 0; left > 0;) left = sleep(left);
-    fprintf(stderr, "%s: %s%s\n", program_name, rank, error.message);
+    program_print_error(rank, error.message);
     if (count > 1) MPI_Abort(MPI_COMM_WORLD, (int)error.status);
     ranks_end();
     exit((int)error.status);

@@ -86,10 +86,9 @@ static void draw_losses(const Run *run, const LogTable *metrics) {
     snprintf(y_label, sizeof y_label, "loss (nats per %s)", config_target(c));
     Level levels[CHART_LEVELS_MAX];
     const size_t level_count = loss_levels(run, levels, texts);
-    const Series series[] = {
-        {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
-        {label, steps, losses, metrics->rows, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
-    const Chart chart = {title, subtitle, y_label, series, 2, levels, level_count};
+    const Series series[] = {{"training (one batch)", metrics->column[METRICS_TRAIN_LOSS], gray, .thickness = 1.5},
+                             {label, losses, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
+    const Chart chart = {title, subtitle, y_label, steps, metrics->rows, series, 2, levels, level_count};
     chart_save(&chart, run->locked, "loss.png");
 }
 

@@ -1,5 +1,5 @@
-/* Pixels, text and PNG. The only file that includes stb_truetype.h and stb_image_write.h. All drawing blends linearly
-   in sRGB values, which suits dark ink on white. */
+/* Pixels, text and PNG. Only this file includes stb_truetype.h and stb_image_write.h. Colours are blended linearly in
+   their sRGB values, which suits dark ink on white. */
 #include "show/canvas.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-/* Without memory stb_truetype omits a glyph, and stb_image_write ends the program by an assertion. So neither is told:
-   the error leaves stb's functions by its jump, and frees what they have taken. */
+/* Without memory stb_truetype would omit a glyph, and stb_image_write would end the program by an assertion. Instead
+   the error leaves the functions of stb by its jump, and frees their memory. */
 #define STBTT_malloc(size, unused) ((void)(unused), memory_make(1, size, "a character of a picture"))
 #define STBTT_free(memory, unused) ((void)(unused), memory_free(memory))
 #define STBIW_MALLOC(size) memory_make(1, size, "a compressed picture")
@@ -22,9 +22,9 @@
 #define STB_IMAGE_WRITE_STATIC
 #include <stb_image_write.h>
 
-/* stb_image_write counts bytes in int; at CANVAS_SIDE (192 MiB) its buffers, which double, still fit. */
+/* stb_image_write counts bytes in int. At CANVAS_SIDE (192 MiB) its buffers, which double, still fit. */
 
-/* Coordinates beyond this are not drawn: they are nonsense, and might not fit into int. */
+/* Larger coordinates are not drawn, since they might not fit into int. */
 #define FAR 1e6
 
 extern const unsigned char sqrtdk_font[]; /* font.S */
@@ -47,8 +47,8 @@ static unsigned char mix(unsigned char below, unsigned char above, int cover /* 
     return (unsigned char)((below * (255 - cover) + above * cover + 127) / 255);
 }
 
-/* A share of a pixel's area, as 0 to 255. */
-static int coverage(double share) { return (int)(fmax(0, fmin(1, share)) * 255 + .5); }
+/* Returns a fraction of a pixel's area as 0 to 255. */
+static int coverage(double fraction) { return (int)(fmax(0, fmin(1, fraction)) * 255 + .5); }
 
 static void blend(Canvas *canvas, int x, int y, int cover, Color color) {
     if (x < 0 || y < 0 || x >= canvas->width || y >= canvas->height) return;
@@ -58,7 +58,7 @@ static void blend(Canvas *canvas, int x, int y, int cover, Color color) {
     pixel[2] = mix(pixel[2], color.b, cover);
 }
 
-/* First pixel and one past the last that [low, high] can touch. */
+/* Finds the pixels that [low, high] can touch: the first, and one past the last. */
 static void pixel_span(double low, double high, int limit, int *from, int *to) {
     *from = (int)fmax(0, fmin(limit, floor(low)));
     *to = (int)fmax(0, fmin(limit, ceil(high)));
@@ -85,8 +85,8 @@ static double distance(CurvePoint a, CurvePoint b, double x, double y) {
     return hypot(x - a.x - along * dx, y - a.y - along * dy);
 }
 
-/* Covers the pixels near a segment. A pixel's coverage follows from its centre's distance to the segment; where
-   segments overlap, the larger coverage counts. */
+/* Covers the pixels near a segment. The coverage of a pixel follows from the distance of its centre to the segment. The
+   larger coverage counts where segments overlap. */
 static void stroke(Canvas *canvas, CurvePoint a, CurvePoint b, double thickness) {
     if (!(fabs(a.x) < FAR && fabs(a.y) < FAR && fabs(b.x) < FAR && fabs(b.y) < FAR)) return;
     double reach = thickness / 2 + .5;
@@ -102,8 +102,15 @@ static void stroke(Canvas *canvas, CurvePoint a, CurvePoint b, double thickness)
 }
 
 void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, Color color) {
-    for (size_t i = 1; i < count; i++) stroke(canvas, points[i - 1], points[i], thickness);
-    for (int y = 0; y < canvas->height; y++)
+    double high = INFINITY, low = -INFINITY;
+    int top, bottom;
+    for (size_t i = 1; i < count; i++) {
+        stroke(canvas, points[i - 1], points[i], thickness);
+        high = fmin(high, fmin(points[i - 1].y, points[i].y));
+        low = fmax(low, fmax(points[i - 1].y, points[i].y));
+    }
+    pixel_span(high - thickness / 2 - .5, low + thickness / 2 + .5, canvas->height, &top, &bottom);
+    for (int y = top; y < bottom; y++)
         for (int x = 0; x < canvas->width; x++) {
             unsigned char *covered = &canvas->cover[pixel_index(canvas, x, y)];
             if (*covered) blend(canvas, x, y, *covered, color);
@@ -112,20 +119,13 @@ void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double
 }
 
 void canvas_marker(Canvas *canvas, double x, double y, double radius, Color color) {
-    const Color white = {255, 255, 255};
-    int left, right, top, bottom;
-    if (!(fabs(x) < FAR && fabs(y) < FAR)) return;
-    pixel_span(x - radius - 2, x + radius + 2, canvas->width, &left, &right);
-    pixel_span(y - radius - 2, y + radius + 2, canvas->height, &top, &bottom);
-    for (int row = top; row < bottom; row++)
-        for (int column = left; column < right; column++) {
-            const double outside = hypot(column + .5 - x, row + .5 - y) - radius;
-            blend(canvas, column, row, coverage(1.5 - outside), white);
-            blend(canvas, column, row, coverage(.5 - outside), color);
-        }
+    const CurvePoint dot[2] = {{x, y}, {x, y}};
+    canvas_curve(canvas, dot, 2, 2 * radius + 2, (Color){255, 255, 255});
+    canvas_curve(canvas, dot, 2, 2 * radius, color);
 }
 
-/* Takes one code point off the front of a text; a byte that starts no valid sequence is U+FFFD by itself. */
+/* Returns the first code point of a text, and moves the text past it. A byte that starts no valid sequence is U+FFFD.
+ */
 static int utf8_next(const char **text) {
     uint32_t code;
     size_t length = utf8_decode(*text, strnlen(*text, 4), &code);
@@ -138,10 +138,10 @@ typedef struct {
     stbtt_fontinfo font;
     float scale;
     const char *rest;
-    char spelled[12];  /* "U+4E2D": drawn for a character that the font lacks */
+    char spelled[12];  /* "U+4E2D", which is drawn for a character that the font lacks */
     size_t spelled_at; /* index of its next character, or of its end */
     int glyph;         /* -1 before the first */
-    double pen, after; /* pixels from the text's start: where the glyph stands, and where it ends */
+    double pen, after; /* where the glyph begins and ends, in pixels from the start of the text */
 } TextRun;
 
 static TextRun text_run(double size, const char *text) {
@@ -184,16 +184,16 @@ double canvas_text_width(double size, const char *text) {
     return run.after;
 }
 
-/* `along` counts in the direction of reading (x, or -y upwards), `across` is the baseline. Glyphs stand at fractions
-   of a pixel along the line, which keeps small text evenly spaced, and on whole ones across, which keeps it sharp. */
+/* Draws one glyph. `along` counts in the direction of reading (x, or -y upwards), `across` is the baseline. Along the
+   line a glyph may begin within a pixel, which spaces small text evenly. Across it begins with a pixel, which keeps
+   text sharp. */
 static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int across, bool upwards, Color color) {
     int x0, y0, x1, y1, start = (int)floor(along);
     float shift = (float)(along - start);
     stbtt_GetGlyphBitmapBoxSubpixel(&run->font, run->glyph, run->scale, run->scale, shift, 0, &x0, &y0, &x1, &y1);
     int width = x1 - x0, height = y1 - y0;
-    if (width <= 0 || height <= 0) return; /* a blank */
-    if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height)
-        return; /* larger than the picture */
+    if (width <= 0 || height <= 0) return;                                                       /* a blank */
+    if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height) return; /* no scratch for it */
     stbtt_MakeGlyphBitmapSubpixel(&run->font, canvas->cover, width, height, width, run->scale, run->scale, shift, 0,
                                   run->glyph);
     for (int j = 0; j < height; j++)
@@ -229,7 +229,7 @@ void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align 
 
 void canvas_save(const Canvas *canvas, const Directory *directory, const char *name) {
     int size = 0;
-    stbi_write_png_compression_level = 5; /* with the filter "up" (2): half of the time, 2 % more bytes */
+    stbi_write_png_compression_level = 5; /* with the filter "up" (2) half of the time, and 2 % more bytes */
     stbi_write_force_png_filter = 2;
     unsigned char *png = stbi_write_png_to_mem(canvas->rgb, 0, canvas->width, canvas->height, 3, &size);
     file_write(directory, name, png, (size_t)size);

@@ -29,23 +29,23 @@ void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color col
 typedef struct {
     double x, y;
 } CurvePoint;
-/* Draws lines through all points, anti-aliased with round ends, clipped, and blended as one shape, so that joints
-   are no darker than the rest. `thickness` is in pixels. A line without length is a dot. */
+/* Draws lines through all points, anti-aliased with round ends and clipped. They are blended as one shape, so that
+   joints are not darker. `thickness` is in pixels. A line without length is a dot. */
 void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, Color color);
 
-/* Draws a disc around (x, y), with a thin white edge that sets it apart from what it covers. */
+/* Draws a disc around (x, y) with a thin white edge, which separates it from what lies below. */
 void canvas_marker(Canvas *canvas, double x, double y, double radius, Color color);
 
-/* Draws UTF-8 text; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks is
-   spelled, as "U+4E2D"; a byte that is not UTF-8 shows as U+FFFD. */
+/* Draws UTF-8 text. `size` is the font's height in pixels, and (x, y) is on the baseline. A character that the font
+   lacks is spelled, as "U+4E2D". A byte that is not UTF-8 is drawn as U+FFFD. */
 void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
-/* Draws text from the left, smaller where it would be wider than `limit`. */
+/* Draws text from the left, and smaller if it would be wider than `limit`. */
 void canvas_text_within(Canvas *canvas, double x, double y, double size, double limit, Color color, const char *text);
 /* Draws text turned a quarter to the left, so that it reads upwards. */
 void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
-/* Whether the font has this character. */
+/* Returns whether the font has this character. */
 bool canvas_has(uint32_t character);
 double canvas_text_width(double size, const char *text);
 
-/* Saves the picture as PNG, by file_write: what has the name stays when this fails. */
+/* Saves the picture as PNG, by file_write. After an error the file of that name is as before. */
 void canvas_save(const Canvas *canvas, const Directory *directory, const char *name);

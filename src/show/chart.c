@@ -14,20 +14,20 @@ enum {
     BOTTOM = CHART_HEIGHT - 68,
     TICK_LENGTH = 5,
     TICK_TEXT = 40,
-    TICKS = 7,   /* about so many on an axis */
+    TICKS = 7,   /* approximate number on an axis */
     GAP = 14,    /* from the plot to the labels */
-    SAMPLE = 30, /* length of the piece of a curve in front of its label */
+    SAMPLE = 30, /* length of the line in front of a label */
     PAD = 8,
     LABEL_ROW = 20,
     LEVEL_ROW = 17,
-    MARKERS = 12 /* about so many on a curve of dense points */
+    MARKERS = 12 /* approximate number on a curve of dense points */
 };
 
 #define TITLE_SIZE 23.0
 #define TEXT_SIZE 15.0
 #define LEVEL_SIZE 13.0
 #define MARKER_RADIUS 4.5
-#define HUGE_VALUE 1e100 /* differences of such values still do not overflow; a float never gets there */
+#define HUGE_VALUE 1e100 /* differences of smaller values do not overflow; every float is smaller */
 
 static const Color ink = {34, 34, 34}, faint = {95, 95, 95}, grid = {230, 230, 230}, frame = {120, 120, 120},
                    level_line = {150, 150, 150};
@@ -41,18 +41,18 @@ typedef struct {
 typedef struct {
     Axis x, y;
     int left, right;                /* sides of the plot; `right` is the first pixel outside */
-    bool empty;                     /* there is nothing to draw */
-    Level levels[CHART_LEVELS_MAX]; /* (level_count): those within the range of y, from the highest down */
+    bool empty;                     /* no point is finite */
+    Level levels[CHART_LEVELS_MAX]; /* (level_count): the levels within the range of y, from the highest down */
     size_t level_count;
 } Layout;
 
-/* The range of the values low to high with `margin` of its width around it; `least` is the smallest step between ticks.
-   A range without width, or one lost in rounding, is widened so that the value stands in the middle. */
+/* Makes the axis of the values `low` to `high`, with a margin of `margin` of this range on either side. `least` is the
+   smallest step between ticks. A range without width, or one lost in rounding, is widened on both sides. */
 static Axis axis_make(double low, double high, double margin, double least) {
     double size = fmax(fabs(low), fabs(high)), pad = (high - low) * margin;
     if (high - low <= fmax(size * 1e-9, 1e-30)) pad = fmax(size > 1e-30 ? size * .1 : .5, least);
     Axis axis = {.low = low - pad, .high = high + pad};
-    /* the nearest of 1, 2, 5, 10 by ratio */
+    /* The step is the nearest of 1, 2, 5, 10 by ratio. */
     const double raw = (axis.high - axis.low) / TICKS, power = pow(10, floor(log10(raw))), lead = raw / power;
     axis.step = fmax(power * (lead < 1.42 ? 1 : lead < 3.17 ? 2 : lead < 7.08 ? 5 : 10), least);
     axis.first = ceil(axis.low / axis.step);
@@ -77,17 +77,17 @@ static double place_y(const Layout *layout, double value) {
     return BOTTOM - (value - layout->y.low) / (layout->y.high - layout->y.low) * (BOTTOM - TOP);
 }
 
-static bool point_shown(const Series *series, size_t i) { /* false for NaN */
-    return fabs(series->x[i]) < HUGE_VALUE && fabs(series->y[i]) < HUGE_VALUE;
+static bool is_shown(const Chart *chart, const Series *series, size_t i) { /* false for NaN */
+    return fabs(chart->x[i]) < HUGE_VALUE && fabs(series->y[i]) < HUGE_VALUE;
 }
 
-/* From the highest down. */
+/* Orders levels from the highest down. */
 static int compare_levels(const void *a, const void *b) {
     const double first = ((const Level *)a)->y, second = ((const Level *)b)->y;
     return (first < second) - (first > second);
 }
 
-/* Takes the levels that are within the range of y; returns the width of their widest label. */
+/* Adds the levels within the range of y. Returns the width of their widest label. */
 static double lay_out_levels(Layout *layout, const Chart *chart) {
     double widest = 0;
     for (size_t i = 0; i < chart->level_count && !layout->empty; i++) {
@@ -100,17 +100,17 @@ static double lay_out_levels(Layout *layout, const Chart *chart) {
     return widest;
 }
 
-/* The axes cover all points that are shown; without any, both run from 0 to 1. */
+/* Computes the layout. The axes cover all points that are shown. Without any, both run from 0 to 1. */
 static Layout lay_out(const Chart *chart) {
     double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY, widest = 0, widest_label = 0;
     char text[TICK_TEXT];
     for (size_t k = 0; k < chart->count; k++) {
         const Series *s = &chart->series[k];
         widest_label = fmax(widest_label, canvas_text_width(TEXT_SIZE, s->label));
-        for (size_t i = 0; i < s->count; i++) {
-            if (!point_shown(s, i)) continue;
-            left = fmin(left, s->x[i]);
-            right = fmax(right, s->x[i]);
+        for (size_t i = 0; i < chart->points; i++) {
+            if (!is_shown(chart, s, i)) continue;
+            left = fmin(left, chart->x[i]);
+            right = fmax(right, chart->x[i]);
             low = fmin(low, s->y[i]);
             high = fmax(high, s->y[i]);
         }
@@ -152,7 +152,7 @@ static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) 
     canvas_text_upwards(canvas, MARGIN + 6, (TOP + BOTTOM) / 2.0, TEXT_SIZE + 1, ALIGN_CENTER, ink, chart->y_label);
 }
 
-/* Row `index` of the labels, right of the plot from its top down, each behind a piece of its curve's line. */
+/* Draws the label of a series in row `index` right of the plot, behind a short line of its curve. */
 static void draw_label(Canvas *canvas, const Layout *layout, const Series *series, size_t index) {
     const double left = layout->right + GAP, y = TOP + MARKER_RADIUS + (double)index * LABEL_ROW;
     const CurvePoint sample[2] = {{left, y}, {left + SAMPLE, y}};
@@ -162,7 +162,7 @@ static void draw_label(Canvas *canvas, const Layout *layout, const Series *serie
     canvas_text(canvas, left + SAMPLE + PAD, y + TEXT_SIZE / 3, TEXT_SIZE, ALIGN_LEFT, ink, series->label);
 }
 
-/* The lines of the levels. Each label stands at the end of its line, or lower where it would cover another one. */
+/* Draws the lines of the levels. Each label stands at the end of its line, or lower if it would cover another label. */
 static void draw_levels(Canvas *canvas, const Chart *chart, const Layout *layout) {
     const double right = layout->right, height = LEVEL_SIZE / 3;
     double lowest = TOP + (double)chart->count * LABEL_ROW; /* of the labels so far */
@@ -175,28 +175,19 @@ static void draw_levels(Canvas *canvas, const Chart *chart, const Layout *layout
     }
 }
 
-/* `points` is scratch for the points' places in pixels. A single point has no line, so it always gets a marker. */
-static void draw_series(Canvas *canvas, const Layout *layout, const Series *series, CurvePoint *points) {
-    const Color color = series->color;
+/* Draws a series. A single point has no line, so it always has a marker. */
+static void draw_series(Canvas *canvas, const Chart *chart, const Layout *layout, const Series *series) {
+    const size_t mark = memory_mark();
+    CurvePoint *points = memory_make(chart->points, sizeof *points, "the points of a curve"); /* in pixels */
     size_t shown = 0;
-    for (size_t i = 0; i < series->count; i++)
-        if (point_shown(series, i))
-            points[shown++] = (CurvePoint){place_x(layout, series->x[i]), place_y(layout, series->y[i])};
+    for (size_t i = 0; i < chart->points; i++)
+        if (is_shown(chart, series, i))
+            points[shown++] = (CurvePoint){place_x(layout, chart->x[i]), place_y(layout, series->y[i])};
     const size_t every = shown > 3 * (size_t)MARKERS ? shown / MARKERS : 1;
-    if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, color);
+    if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, series->color);
     for (size_t i = 0; i < shown && (series->markers || shown == 1); i += every)
-        canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, color);
-}
-
-static void draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout) {
-    size_t most = 1;
-    for (size_t k = 0; k < chart->count; k++)
-        if (most < chart->series[k].count) most = chart->series[k].count;
-    CurvePoint *points = memory_make(most, sizeof *points, "the points of a curve");
-    for (size_t k = 0; k < chart->count; k++) {
-        draw_series(canvas, layout, &chart->series[k], points);
-        draw_label(canvas, layout, &chart->series[k], k);
-    }
+        canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, series->color);
+    memory_release(mark);
 }
 
 void chart_save(const Chart *chart, const Directory *directory, const char *name) {
@@ -208,7 +199,10 @@ void chart_save(const Chart *chart, const Directory *directory, const char *name
     if (layout.empty)
         canvas_text(&canvas, (layout.left + layout.right) / 2.0, (TOP + BOTTOM) / 2.0, 18, ALIGN_CENTER, faint,
                     "no finite point to draw");
-    draw_curves(&canvas, chart, &layout);
+    for (size_t k = 0; k < chart->count; k++) {
+        draw_series(&canvas, chart, &layout, &chart->series[k]);
+        draw_label(&canvas, &layout, &chart->series[k], k);
+    }
     canvas_save(&canvas, directory, name);
     memory_release(mark);
 }

@@ -4,16 +4,15 @@
 #include "show/palette.h"
 
 typedef struct {
-    const char *label;   /* UTF-8 */
-    const double *x, *y; /* (count); points that are not finite, or beyond 1e100, are left out and bridged */
-    size_t count;
+    const char *label; /* UTF-8 */
+    const double *y;   /* (points); the curve has no points that are not finite, or beyond 1e100 */
     Color color;
     double thickness; /* width of the curve in pixels; 0: markers only */
     bool markers;     /* on every point, or on some where points are dense */
 } Series;
 
-/* A thin line at a height to compare curves with, labelled at its right end; left out beyond the range of the curves.
- */
+/* A thin line at a height to compare curves with, labelled at its right end. It is not drawn if it lies beyond the
+   range of the curves. */
 typedef struct {
     const char *label; /* UTF-8 */
     double y;
@@ -22,12 +21,14 @@ typedef struct {
 enum { CHART_SERIES_MAX = 3, CHART_LEVELS_MAX = 4, CHART_WIDTH = 1000, CHART_HEIGHT = 620 };
 typedef struct {
     const char *title, *subtitle, *y_label; /* UTF-8 */
-    const Series *series;                   /* (count), at most CHART_SERIES_MAX */
+    const double *x;                        /* (points): the steps of all series */
+    size_t points;
+    const Series *series; /* (count), at most CHART_SERIES_MAX */
     size_t count;
     const Level *levels; /* (level_count), at most CHART_LEVELS_MAX */
     size_t level_count;
 } Chart;
 
-/* Saves the chart as a PNG of CHART_WIDTH x CHART_HEIGHT. A chart with a single finite point works, and so does one
-   without any, in which a line of text says so. */
+/* Saves the chart as a PNG of CHART_WIDTH x CHART_HEIGHT. A single finite point is enough. Without any the chart says
+   that there is nothing to draw. */
 void chart_save(const Chart *chart, const Directory *directory, const char *name);

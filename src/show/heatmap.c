@@ -1,6 +1,6 @@
-/* The attention figure. Everything is placed by one layout, computed from T and the heads: cells as large as about
-   2500 pixels of width allow, 16 at most, 6 at least. Every panel carries its characters; where cells are too narrow
-   to read them, every second one. */
+/* The attention figure. One layout, computed from T, layers and heads, places everything. Cells are as large as about
+   2500 pixels of width allow, from 6 to 16 pixels. Each panel carries its characters, or every second one where cells
+   are narrower than a character. */
 #include "show/heatmap.h"
 
 #include <math.h>
@@ -9,22 +9,19 @@
 #include "base/text.h"
 
 enum {
-    /* With the longest text, 4 panels per line and more than LINES lines, the picture would be too high. */
-    PANELS_ACROSS = 4,
-    PANELS_ACROSS_MAX = 16,
-    LINES = 12,
-    WIDE = 2500, /* four panels of 48 characters, all labelled */
+    PANELS_ACROSS = 4, /* at least, if there are so many heads; more where the picture would be higher than wide */
+    WIDE = 2500,       /* four panels of 48 characters, all labelled */
     MARGIN = 22,
     TITLES = 58,     /* height of title and subtitle */
     LABEL = 20,      /* height of the label above a panel */
     AXIS_NAME = 20,  /* pixels for "query" and "key" */
-    SLOT = 130,      /* a panel of a short text still leaves its labels this much */
-    LEAST_CELL = 11, /* below this, characters of LEAST_SIZE would touch */
-    LEAST_SIZE = 13, /* pixels of a character along the axes */
-    SPELLED = 11,    /* pixels of one that the font lacks: "U+4E2D" */
+    SLOT = 130,      /* width for the label of a panel, also where the text is short */
+    LEAST_CELL = 11, /* in smaller cells, characters of LEAST_SIZE would touch */
+    LEAST_SIZE = 13, /* height of a character along the axes */
+    SPELLED = 11,    /* height of a character that the font lacks: "U+4E2D" */
     BAR_WIDTH = 18,
     BAR_COLUMN = 124, /* width of the bar with ticks and label */
-    BAR_KEY = 54,     /* pixels below the bar for the swatch of the mask */
+    BAR_KEY = 54,     /* height below the bar for the colour of the mask */
     BLANK = 0x2423,   /* the sign for a blank */
     SHADES = 52,
 };
@@ -32,13 +29,13 @@ enum {
 #define LABEL_SIZE 15.0
 #define SMALL_SIZE 13.0
 #define TITLE_SIZE 22.0
-#define TITLE_LIMIT 1100.0 /* a title widens the picture up to this; a longer one is drawn smaller */
+#define TITLE_LIMIT 1100.0 /* a title widens the picture up to this width; a longer title is drawn smaller */
 
 static const Color ink = {34, 34, 34}, faint = {95, 95, 95}, edge = {150, 150, 150};
 
-/* Every fifth of viridis' 256 colours (Stéfan van der Walt and Nathaniel Smith 2015, for matplotlib; CC0), rounded to
-   bytes; what is between is interpolated. Its lightness rises steadily, so that it also reads in grey and to the
-   colour-blind. */
+/* Every fifth of the 256 colours of viridis (Stéfan van der Walt and Nathaniel Smith 2015, for matplotlib; CC0),
+   rounded to bytes. Colours between them are interpolated. The lightness rises steadily, so that the order can be read
+   in grey and by the colour-blind. */
 static const Color viridis[SHADES] = {
     {68, 1, 84},    {70, 8, 92},    {71, 16, 99},   {72, 23, 105},  {72, 29, 111},  {72, 36, 117},  {71, 42, 122},
     {70, 48, 126},  {69, 55, 129},  {67, 61, 132},  {65, 66, 135},  {63, 72, 137},  {61, 78, 138},  {58, 83, 139},
@@ -52,12 +49,9 @@ static const Color viridis[SHADES] = {
 const Color heatmap_masked = {228, 228, 228};
 const Color heatmap_not_a_number = {220, 38, 38};
 
-/* Compares, since fmin and fmax would turn a NaN into a bound. */
-static double clamp01(double value) { return value < 0 ? 0 : value > 1 ? 1 : value; }
+double heatmap_position(double weight) { return sqrt(fmax(0, fmin(1, weight))); }
 
-double heatmap_position(double weight) { return sqrt(clamp01(weight)); }
-
-double heatmap_weight(double position) { return clamp01(position) * clamp01(position); }
+double heatmap_weight(double position) { return position * position; }
 
 static unsigned char mix(unsigned char a, unsigned char b, double share) {
     return (unsigned char)lround(a + share * (b - a));
@@ -78,20 +72,20 @@ uint32_t heatmap_character(uint32_t code) {
     return shapeless || (code >= 0xd800 && code < 0xe000) ? 0xfffd : code;
 }
 
-/* Encodes character i of the axes; returns whether the font has it. */
+/* Encodes character i of the axes. Returns true if the font has it. */
 static bool encode(const AttentionFigure *figure, size_t i, char text[5]) {
     utf8_encode(heatmap_character(figure->text[i]), text);
     return canvas_has(heatmap_character(figure->text[i]));
 }
 
-/* Where everything stands, in pixels. */
+/* The places of all that is drawn, in pixels. */
 typedef struct {
     size_t columns;      /* panels per line */
     size_t lines;        /* of a layer */
     size_t rows;         /* lines of all layers */
     int cell, side;      /* sides of a cell and of a panel */
-    int size, every;     /* size of the characters along the axes; 2: every second one is shown */
-    int axis;            /* what these characters take beside a panel */
+    int size, every;     /* height of the characters along the axes; 2: every second character is shown */
+    int axis;            /* width of these characters beside a panel, or height below it */
     int left, top;       /* corner of the first panel */
     int across, down;    /* distance from one panel to the next */
     int width, height;   /* size of the picture */
@@ -104,7 +98,7 @@ static int column_x(const Layout *l, size_t column) { return l->left + (int)colu
 
 static int row_y(const Layout *l, size_t row) { return l->top + (int)row * l->down; }
 
-/* Places a panel by its layer and head: its upper left corner. */
+/* Finds the upper left corner of a panel. */
 static void place_panel(const AttentionFigure *figure, const Layout *l, size_t panel, int *x, int *y) {
     const size_t layer = panel / figure->heads, head = panel % figure->heads;
     *x = column_x(l, head % l->columns);
@@ -114,7 +108,7 @@ static void place_panel(const AttentionFigure *figure, const Layout *l, size_t p
 static Layout layout_with(const AttentionFigure *figure, int cell) {
     Layout l = {.cell = cell, .side = cell * (int)figure->length, .every = cell < LEAST_CELL ? 2 : 1};
     size_t across = PANELS_ACROSS;
-    while (across < PANELS_ACROSS_MAX && (figure->heads + across - 1) / across * figure->layers > LINES) across *= 2;
+    while (across * across < figure->layers * figure->heads) across++;
     l.columns = figure->heads < across ? figure->heads : across;
     l.lines = (figure->heads + l.columns - 1) / l.columns;
     l.rows = l.lines * figure->layers;
@@ -163,7 +157,7 @@ static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const
             canvas_text_upwards(canvas, x + middle + .35 * SPELLED, y + l->side + 4, SPELLED, ALIGN_RIGHT, ink, text);
             continue;
         }
-        /* the sign for a blank hangs below the line: in a column it would lie on the next character */
+        /* The sign for a blank hangs below the line. In a column it would touch the next character. */
         double lift = heatmap_character(figure->text[i]) == BLANK ? .22 * l->size : 0;
         canvas_text(canvas, x - 2 - l->size / 2.0, y + middle + .3 * l->size - lift, l->size, ALIGN_CENTER, ink, text);
         canvas_text(canvas, x + middle, y + l->side + 1 + l->size * .85, l->size, ALIGN_CENTER, ink, text);
@@ -225,10 +219,11 @@ static void draw_bar(Canvas *canvas, const Layout *l) {
 void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name) {
     const size_t mark = memory_mark();
     Layout l = layout_make(figure);
-    if (l.height > CANVAS_SIDE)
+    if (l.width > CANVAS_SIDE || l.height > CANVAS_SIDE)
         usage_error(
-            "%zu lines of panels are %d pixels high, and a picture at most %d: choose a layer (--layer) or a head",
-            l.rows, l.height, CANVAS_SIDE);
+            "%zu heads take a picture of %d x %d pixels, and a side has at most %d: choose a layer (--layer) or "
+            "a head",
+            figure->layers * figure->heads, l.width, l.height, CANVAS_SIDE);
     Canvas canvas = canvas_make(l.width, l.height);
     draw_titles(&canvas, figure, &l);
     draw_axis_names(&canvas, &l);

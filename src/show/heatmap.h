@@ -4,7 +4,7 @@
 #include "show/terminal.h"
 
 typedef struct {
-    const float *weights; /* (T, T), entry (query, key). Keys after the query are masked, whatever is there */
+    const float *weights; /* (T, T), entry (query, key). Keys after the query are drawn as masked */
     char label[96];       /* UTF-8, above the panel */
 } Panel;
 
@@ -16,30 +16,31 @@ typedef struct {
     Panel *panels;                /* (layers, heads) */
 } AttentionFigure;
 
-/* The one mapping from a weight to its colour: viridis (van der Walt and Smith 2015), perceptually uniform, over the
-   weight's square root. Why the root: uniform attention over 48 keys is 0.02 each, which a linear scale paints like 0
-   (shade 5 of 255); the root gives it shade 37, plainly lighter, and leaves 1 the only bright yellow, so that one-hot
-   rows still look one-hot. The colour bar carries the ticks. `weight` is clamped to [0, 1]; NaN is red. */
+/* Returns the colour of a weight, which is clamped to [0, 1]: viridis (van der Walt and Smith 2015), perceptually
+   uniform, over the square root of the weight; NaN is red. Uniform attention over 48 keys has the weight 0.02. A linear
+   scale would paint this like 0 (shade 5 of 255). The root gives it shade 37, which is plainly lighter, and only
+   weights near 1 are bright yellow. */
 Color heatmap_color(double weight);
 /* The position of a weight on the colour bar, 0 to 1, and its inverse. */
 double heatmap_position(double weight);
 double heatmap_weight(double position);
 
-/* What stands for a character along the axes: blanks and line ends as signs, what has no shape as U+FFFD. */
+/* Returns the sign that is drawn for a character: blanks and line ends have their signs, characters without a shape are
+   U+FFFD. */
 uint32_t heatmap_character(uint32_t character);
 
-extern const Color heatmap_masked;       /* light grey: not in viridis, so not taken for a weight */
+extern const Color heatmap_masked;       /* light grey, which viridis does not have */
 extern const Color heatmap_not_a_number; /* red */
 
-/* Saves the figure as PNG. Each layer has lines of its own, with four panels per line, or up to 16 if the figure would
-   have too many lines. A picture that would be higher than CANVAS_SIDE is an error of status STATUS_USAGE. */
+/* Saves the figure as PNG. Each layer begins a line of panels. A line has four panels, or more if the picture would be
+   higher than wide. A picture with a side above CANVAS_SIDE is an error of status STATUS_USAGE. */
 void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name);
 
 /* Shows the figure in a terminal (terminal.c): panels in their order, as many side by side as fit. With colours two
-   queries share a line, each in one half of it; without colours, weights are written in hundredths. A panel has at
-   most `width` columns, and no more than the terminal. Where the text is longer, several characters share a cell,
-   which shows the largest of their weights, and the axes are left out. */
+   queries share a line. Without colours, weights are written in hundredths. A panel has at most `width` columns, and at
+   most those of the terminal. If the text is longer, several characters share a cell, which shows the largest of their
+   weights, and there are no axes. */
 void attention_figure_show(const AttentionFigure *figure, const Terminal *terminal, size_t width);
 
-/* The middle of the cell (query, key) of a panel in the picture attention_figure_save makes, in pixels. */
+/* Finds the middle of the cell (query, key) of a panel in the picture that attention_figure_save makes. */
 void attention_figure_cell(const AttentionFigure *figure, size_t panel, size_t query, size_t key, int *x, int *y);

@@ -1,5 +1,5 @@
-/* One table of colours for every picture, so that a divisor looks the same in all of them. tests/test_palette.c
-   checks that they can be told apart. */
+/* One table of colours for every picture, so that a divisor has the same colour in all of them. tests/test_palette.c
+   checks that the colours can be told apart. */
 #include "show/palette.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A progress line is overwritten by the next one, after a carriage return; a message first wipes it. Where stderr is
-   no terminal there is no progress line, so that a log file has whole lines alone. */
+/* A progress line ends with no line end: the next one overwrites it, and a message first wipes it. If stderr is no
+   terminal there is no progress line, so that a log file has whole lines only. */
 #include "show/progress.h"
 
 #include <math.h>
@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "show/terminal.h"
 
 static void wipe(void *progress) { progress_clear(progress); }
 
@@ -55,8 +54,8 @@ bool progress_is_due(Progress *p, double now) {
 }
 
 void progress_line(Progress *p, const char *line) {
-    /* A line that wraps could not be overwritten. Nor may the blanks wrap that wipe a longer line, when the terminal
-       has become narrower. Some terminals wrap after the last column, so that one stays free. */
+    /* A line that wraps could not be overwritten, and the blanks that wipe a longer line must not wrap either if the
+       terminal has become narrower. The last column stays free, since some terminals wrap behind it. */
     const size_t most = terminal_columns(p->stream) - 1, length = strnlen(line, most),
                  over = p->shown < most ? p->shown : most;
     fprintf(p->stream, "\r%.*s%*s", (int)length, line, (int)(over > length ? over - length : 0), "");

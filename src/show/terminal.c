@@ -1,24 +1,14 @@
-/* What is drawn with characters: the attention figure, and numbers as bars. Each line ends the colours that it
-   began, so that whatever follows it is shown as usual. */
+/* Draws the attention figure with characters. Each line ends the colours that it began. */
 #include "show/heatmap.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
 
-enum { COLUMNS_MOST = 10000, GAP = 2 }; /* GAP: columns between panels */
-
-size_t terminal_columns(FILE *out) {
-    struct winsize size = {0};
-    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col) return size.ws_col;
-    const char *columns = getenv("COLUMNS");
-    const long number = columns ? strtol(columns, NULL, 10) : 0;
-    return number > 0 && number < COLUMNS_MOST ? (size_t)number : 80;
-}
+enum { GAP = 2 }; /* columns between panels */
 
 Terminal terminal_make(FILE *out) {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR"), *bits = getenv("COLORTERM");
@@ -44,34 +34,21 @@ int terminal_color_256(Color color) {
     return nearest;
 }
 
-void terminal_bars(const Terminal *t, const double *numbers, size_t count, size_t columns, double low, double high) {
-    const size_t width = count < columns ? count : columns;
-    for (size_t i = 0; i < width; i++) {
-        double sum = 0, finite = 0;
-        char bar[5] = " ";
-        for (size_t j = i * count / width; j < (i + 1) * count / width; j++)
-            if (isfinite(numbers[j])) sum += numbers[j], finite++;
-        const double share = high > low ? (sum / finite - low) / (high - low) : 0;
-        if (finite > 0) utf8_encode(0x2581 + (uint32_t)lround(7 * fmin(fmax(share, 0), 1)), bar);
-        fputs(bar, t->out);
-    }
-}
-
 /* --- the attention figure */
 
 typedef struct {
     const AttentionFigure *figure;
     const Terminal *t;
-    size_t queries;      /* queries that share a line, one above the other */
-    size_t shrink, side; /* queries, and keys, that share a cell, which has their largest weight; cells per side */
-    size_t axis, cell;   /* columns that the queries' characters take (0: no axes); columns of a cell */
-    size_t width, slot;  /* columns that a panel may take; columns from one panel to the next */
+    size_t queries;      /* queries in a line, one above the other */
+    size_t shrink, side; /* queries, and keys, in a cell; cells per side */
+    size_t axis, cell;   /* columns of the queries' characters (0: no axes); columns of a cell */
+    size_t width, slot;  /* most columns of a panel; columns from one panel to the next */
 } View;
 
-/* Shows a character as heatmap_character has it, or U+FFFD where a terminal may give it another width than one
-   column, change the direction of writing, or take it for a command. */
+/* Shows the sign of a character (heatmap_character). It is U+FFFD if a terminal may show it in another width than one
+   column, change the direction of writing, or obey it. */
 static void show_character(const Terminal *t, uint32_t character) {
-    /* Ranges of letters and signs of one column, written from left to right, that combine with nothing (Unicode 15,
+    /* Ranges of letters and signs of one column that are written from left to right and do not combine (Unicode 15:
        EastAsianWidth, Bidi_Class and General_Category). */
     static const uint32_t narrow[][2] = {{0x20, 0x7e},     {0xa1, 0xac},     {0xae, 0x2ff},    {0x370, 0x482},
                                          {0x48a, 0x58a},   {0x10a0, 0x10ff}, {0x1e00, 0x1fff}, {0x2010, 0x2027},
@@ -85,14 +62,14 @@ static void show_character(const Terminal *t, uint32_t character) {
     fputs(text, t->out);
 }
 
-/* The largest weight of a cell; below 0 where there is no such query. */
+/* Returns the largest weight of a cell; a number below 0 if there is no such query. */
 static double weight_of(const View *v, size_t panel, size_t row, size_t column) {
     const size_t T = v->figure->length;
     double largest = -1;
     for (size_t q = row * v->shrink; q < (row + 1) * v->shrink && q < T; q++)
         for (size_t k = column * v->shrink; k < (column + 1) * v->shrink && k <= q; k++) {
             const double weight = (double)v->figure->panels[panel].weights[q * T + k];
-            if (isnan(weight) || weight > largest) largest = weight; /* nothing is larger than a NaN */
+            if (isnan(weight) || weight > largest) largest = weight; /* a NaN stays */
         }
     return largest;
 }
@@ -102,7 +79,7 @@ static void show_number(const Terminal *t, double weight) {
     else fputs(isnan(weight) ? " na" : " 1.", t->out);
 }
 
-/* Writes a parameter of the sequence that selects colours (ECMA-48, SGR). `ground` 38 is the foreground, 48 the
+/* Writes a parameter of the sequence that selects colours (ECMA-48, SGR). `ground` is 38 for the foreground, 48 for the
    background. */
 static void select_color(const Terminal *t, int ground, double weight) {
     const Color c = heatmap_color(weight);
@@ -110,7 +87,7 @@ static void select_color(const Terminal *t, int ground, double weight) {
     else fprintf(t->out, ";%d;5;%d", ground, terminal_color_256(c));
 }
 
-/* Shows one column: a square above another. Where a weight is below 0 the terminal's background stays. */
+/* Shows one column: a square above another. A weight below 0 has no square. */
 static void show_squares(const Terminal *t, double upper, double lower) {
     fputs("\x1b[0", t->out);
     select_color(t, 38, upper < 0 ? lower : upper);
@@ -130,24 +107,12 @@ static void show_legend(const Terminal *t) {
     fputs("\n\n", t->out);
 }
 
-/* A panel's label, and how much of it is shown: where it is too long, what follows its last commas is left out. */
-static const char *label_of(const View *v, size_t panel, int *length) {
-    const char *label = v->figure->panels[panel].label;
-    size_t shown = strlen(label);
-    for (size_t end = shown; shown > v->width && end > 0; end--)
-        if (label[end] == ',') shown = end;
-    *length = (int)(shown < v->width ? shown : v->width);
-    return label;
-}
-
-/* Shows one line of a panel and returns the columns it took. Line 0 is the label; the line after the last cells has
-   the keys' characters. */
+/* Shows one line of a panel and returns the columns it took. Line 0 is the label, cut to the panel's width; the line
+   after the last cells has the keys' characters. */
 static size_t show_line(const View *v, size_t panel, size_t line) {
     const size_t row = line * v->queries - v->queries;
     size_t key = 0;
-    int length;
-    const char *label = label_of(v, panel, &length);
-    if (line == 0) return (size_t)fprintf(v->t->out, "%.*s", length, label);
+    if (line == 0) return (size_t)fprintf(v->t->out, "%.*s", (int)v->width, v->figure->panels[panel].label);
     for (size_t query = row; v->axis && query < row + v->queries; query++)
         if (query < v->figure->length) show_character(v->t, v->figure->text[query]);
         else fputc(' ', v->t->out);
@@ -172,9 +137,8 @@ static View lay_out(const AttentionFigure *figure, const Terminal *t, size_t wid
         v.slot = v.axis + v.side * v.cell;
     } while (v.slot > v.width && v.side > 1);
     for (size_t i = 0; i < figure->layers * figure->heads; i++) {
-        int length;
-        label_of(&v, i, &length);
-        if ((size_t)length > v.slot) v.slot = (size_t)length;
+        const size_t label = strnlen(figure->panels[i].label, v.width);
+        if (label > v.slot) v.slot = label;
     }
     v.slot += GAP;
     return v;

@@ -1,4 +1,4 @@
-/* What a terminal can show: its width, its colours, and numbers as bars. */
+/* The width and the colours of a terminal. */
 #pragma once
 
 #include <stdio.h>
@@ -13,16 +13,8 @@ typedef struct {
     size_t columns;
 } Terminal;
 
-/* The terminal behind a stream. It has no colours where the stream is no terminal, where NO_COLOR is set
-   (no-color.org), and where TERM says that there are none; 24 bits where COLORTERM says so. */
+/* Returns the terminal behind a stream. It has no colours if the stream is no terminal, NO_COLOR is set (no-color.org),
+   or TERM says that there are none. It has colours of 24 bits if COLORTERM says so. */
 Terminal terminal_make(FILE *out);
-/* The terminal's width now, at least 1. Where the stream does not say, COLUMNS, or 80. */
-size_t terminal_columns(FILE *out);
-
-/* The nearest of xterm's colours 16 to 255: a cube of 6 x 6 x 6, and 24 greys. */
+/* Returns the nearest of xterm's colours 16 to 255: a cube of 6 x 6 x 6, and 24 greys. */
 int terminal_color_256(Color color);
-
-/* Prints numbers as bars one line high, in at most `columns` columns. `low` is an eighth of the line, `high` all of
-   it. Each column shows the mean of the finite numbers in its share, or a blank. */
-void terminal_bars(const Terminal *terminal, const double *numbers, size_t count, size_t columns, double low,
-                   double high);

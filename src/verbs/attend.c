@@ -1,6 +1,6 @@
-/* The verb attend makes a Snapshot, from a text or from what the run has logged. A text goes through the model of the
-   last checkpoint, without dropout. All outputs (picture, numbers, CSV, terminal) are made from the snapshot,
-   restricted to the layers and heads that were asked for. */
+/* The verb attend makes a Snapshot, of a text or from the log of the run. The model of the last checkpoint reads the
+   text, without dropout. All outputs (picture, numbers, CSV, terminal) are made from the snapshot, and have the layers
+   and heads that the options choose. */
 #include "verbs/attend.h"
 
 #include <limits.h>
@@ -15,17 +15,17 @@ Snapshot attend_to_text(Run *run, const char *text, size_t size, size_t threads,
     const size_t T = run->config.model.context, limit = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
     int32_t ids[SNAPSHOT_TEXT_MAX];
     uint32_t characters[SNAPSHOT_TEXT_MAX];
-    size_t kept = 0;
+    size_t end = 0;
     Model model;
     if (size == 0) usage_error("--text is empty");
-    for (size_t i = 0; i < limit && kept < size; i++) {
-        const size_t length = utf8_decode(text + kept, size - kept, &characters[i]);
-        kept += length ? length : 1; /* a byte that is not UTF-8: vocabulary_encode names it */
+    for (size_t i = 0; i < limit && end < size; i++) {
+        const size_t length = utf8_decode(text + end, size - end, &characters[i]);
+        end += length ? length : 1; /* vocabulary_encode names a byte that is not UTF-8 */
     }
-    const size_t count = vocabulary_encode(&run->vocabulary, "--text", text, kept, ids, SNAPSHOT_TEXT_MAX);
+    const size_t count = vocabulary_encode(&run->vocabulary, "--text", text, end, ids, SNAPSHOT_TEXT_MAX);
     run_load_model(run, &model, 1, threads);
     Snapshot s = snapshot_make(model.shape.L, model.shape.attention.H, characters, count);
-    if (kept < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
+    if (end < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
     s.step = run->step;
     model_forward(&model, &(Batch){ids, NULL, 1, count});
     measure_snapshot(&model, count, &s.attention);
@@ -39,8 +39,8 @@ Snapshot attend_to_log(const Run *run) {
     return snapshot_load(run->directory, &run->config, (size_t)step);
 }
 
-/* The logarithms of weights are scores that softmax makes these weights of. A sink is counted as one more key, whose
-   weight is what the visible keys leave of 1. */
+/* The softmax of the logarithms of weights is these weights. A sink counts as one more key. Its weight is 1 minus the
+   sum of the others. */
 SnapshotStatistics snapshot_statistics(const Snapshot *s, size_t layer, size_t head) {
     const float *weights = snapshot_weights(s, layer, head);
     const bool sink = s->attention.sink[layer * s->H + head] != -INFINITY;
@@ -78,48 +78,9 @@ void attend_write_csv(const Snapshot *s, Range layers, Range heads, FILE *out) {
             }
 }
 
-/* --- a run at a glance */
-
-static void show_losses(const Terminal *t, const LogTable *metrics) {
-    enum { NAME = 11, LOSSES = 2 };
-    static const char *const names[LOSSES] = {"training", "validation"};
-    const double *losses[LOSSES] = {metrics->column[METRICS_TRAIN_LOSS], metrics->column[METRICS_VAL_LOSS]};
-    double first[LOSSES] = {NAN, NAN}, low[LOSSES] = {NAN, NAN}, last[LOSSES] = {NAN, NAN}, high = -INFINITY;
-    for (size_t i = 0; i < LOSSES; i++)
-        for (size_t row = 0; row < metrics->rows; row++) {
-            const double loss = losses[i][row];
-            if (!isfinite(loss)) continue;
-            if (isnan(first[i])) first[i] = loss;
-            low[i] = fmin(low[i], loss);
-            last[i] = loss;
-            high = fmax(high, loss);
-        }
-    for (size_t i = 0; i < LOSSES; i++) {
-        fprintf(t->out, "%-*s", NAME, names[i]);
-        terminal_bars(t, losses[i], metrics->rows, t->columns > NAME ? t->columns - NAME : 1, fmin(low[0], low[1]),
-                      high);
-        fprintf(t->out, "\n  first %.3f, lowest %.3f, last %.3f\n", first[i], low[i], last[i]);
-    }
-}
-
-void attend_show_run(const Terminal *t, const Run *run) {
-    const Config *c = &run->config;
-    const LogTable metrics = logs_read(run->directory, LOG_METRICS);
-    const char *result = js_as_text(js_get(run->description, "result"));
-    const double steps = log_last(&metrics, METRICS_STEP), accuracy = log_last(&metrics, METRICS_VAL_ACCURACY);
-    char duration[32];
-    progress_duration(log_last(&metrics, METRICS_SECONDS), duration, sizeof duration);
-    print_plain(t->out, "%s: %s at step %.0f, after %s", c->name, result ? result : "?", steps, duration);
-    fprintf(t->out, "layers %zu, heads %zu, d_k %zu, context %zu\n\n", c->model.layers, c->model.heads, c->model.d_k,
-            c->model.context);
-    show_losses(t, &metrics);
-    if (!isnan(accuracy)) fprintf(t->out, "  accuracy %.4f\n", accuracy);
-    fputc('\n', t->out);
-}
-
 /* --- the verb */
 
-enum { GLANCE = 36, TITLE = 512 }; /* columns of a head at a glance; bytes of a title */
+enum { TITLE = 512 }; /* capacity of a title */
 #define PICTURE ".png"
 #define NUMBERS ".safetensors"
 
@@ -131,13 +92,13 @@ static const Option OPTIONS[] = {
     {"text", "TEXT", "the text; - reads standard input (default: the run's own)", OPTION_TEXT, &text, 0, 0},
     {"layer", "L", "one layer, from 0 (default: all)", OPTION_INTEGER, &layer, 0, INT_MAX},
     {"head", "H", "one head of each layer, from 0 (default: all)", OPTION_INTEGER, &head, 0, INT_MAX},
-    {"show", NULL, "print to the terminal; without --text, the run at a glance", OPTION_SWITCH, &show, 0, 0},
+    {"show", NULL, "print to the terminal; alone it shows all heads, small", OPTION_SWITCH, &show, 0, 0},
     {"csv", NULL, "print every score and weight as CSV", OPTION_SWITCH, &csv, 0, 0},
     {"out", "FILE", "write a picture (.png) or all numbers (.safetensors)", OPTION_TEXT, &out, 0, 0},
     {0},
 };
 
-/* What is shown: heads of a run's attention. */
+/* The run, its attention, and the layers and heads that are shown. */
 static Run run;
 static Snapshot snapshot;
 static Range layers, heads;
@@ -155,7 +116,7 @@ static void check_options(void) {
         usage_error("a .safetensors file has all layers and heads: leave out --layer and --head");
 }
 
-/* Returns the range of one out of `count`; of all where `one` is negative. */
+/* Returns the range of one out of `count`, or of all if `one` is negative. */
 static Range choose(long long one, size_t count, const char *what) {
     const Range range = one < 0 ? (Range){0, count} : (Range){(size_t)one, (size_t)one + 1};
     if (range.end > count) usage_error("there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
@@ -164,7 +125,7 @@ static Range choose(long long one, size_t count, const char *what) {
 
 /* Makes the snapshot, from --text or from the run's log. */
 static Snapshot make_snapshot(const Command *command) {
-    static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is noticed */
+    static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is found */
     Progress *progress = progress_make(stderr, command->quiet);
     if (!text) return attend_to_log(&run);
     const bool piped = strcmp(text, "-") == 0;
@@ -172,15 +133,20 @@ static Snapshot make_snapshot(const Command *command) {
     return attend_to_text(&run, piped ? input : text, size, command_threads(command), progress);
 }
 
-static AttentionFigure make_figure(char title[TITLE]) {
+/* Makes the figure of the heads that were asked for. Small heads have short labels: layer, head, entropy. */
+static AttentionFigure make_figure(bool small, char title[TITLE]) {
     const size_t H = range_size(heads), count = range_size(layers) * H;
     AttentionFigure f = heads_figure(&snapshot, layers, heads);
     double entropy = 0;
     for (size_t i = 0; i < count; i++) {
         const size_t l = layers.begin + i / H, h = heads.begin + i % H;
         const SnapshotStatistics one = snapshot_statistics(&snapshot, l, h);
-        snprintf(f.panels[i].label, sizeof f.panels->label, "layer %zu, head %zu: entropy %.2f, largest weight %.2f", l,
-                 h, one.entropy, one.max_weight);
+        char *label = f.panels[i].label;
+        const size_t capacity = sizeof f.panels->label;
+        if (small) snprintf(label, capacity, "L%zu H%zu: %.2f", l, h, one.entropy);
+        else
+            snprintf(label, capacity, "layer %zu, head %zu: entropy %.2f, largest weight %.2f", l, h, one.entropy,
+                     one.max_weight);
         entropy += one.entropy / (double)count;
     }
     config_scores_title(&run.config, snapshot.step, title, TITLE);
@@ -204,15 +170,21 @@ static void write_file(const AttentionFigure *figure) {
     if (!csv) print_plain(stdout, "%s  %s", numbers ? "numbers" : "picture", name);
 }
 
+/* Shows the figure in the terminal, or small heads, so that those of a small model fit into 80 columns and 24 lines. */
+static void show_figure(const AttentionFigure *figure, bool small) {
+    const Terminal t = terminal_make(stdout);
+    const size_t across = t.colors == COLORS_NONE ? 2 : 4, gap = 2;
+    attention_figure_show(figure, &t, !small ? t.columns : t.columns / across > gap ? t.columns / across - gap : 1);
+    if (figure->layers * figure->heads > 1) puts("--layer L --head H shows one head alone.");
+}
+
 static void write_all(void) {
-    const Terminal terminal = terminal_make(stdout);
-    const bool glance = show && !text && layer < 0 && head < 0;
+    const bool small = show && !text && !out && layer < 0 && head < 0;
     char title[TITLE];
-    const AttentionFigure figure = make_figure(title);
+    const AttentionFigure figure = make_figure(small, title);
     if (out || (!show && !csv)) write_file(&figure);
     if (csv) attend_write_csv(&snapshot, layers, heads, stdout);
-    if (glance) attend_show_run(&terminal, &run);
-    if (show) attention_figure_show(&figure, &terminal, glance ? GLANCE : terminal.columns);
+    if (show) show_figure(&figure, small);
 }
 
 static int run_attend(const Command *command) {

@@ -1,6 +1,6 @@
-/* Trains in memory and times it. The table splits a step by kind of work. Products are compared with the speed of
-   2048 x 2048 ones, everything else with the speed at which arrays are added; both are measured in this process,
-   since they vary with what else the machine does. */
+/* The verb bench trains in memory and measures the time. The table splits a step by kind of work. Products are compared
+   with the speed of 2048 x 2048 ones, everything else with the speed at which arrays are added. Both are measured in
+   this process, since they vary with what else the machine does. */
 #include "verbs/verbs.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #include "train/summary.h"
 
 enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
-enum { BATCH, SHARDS, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step that are no pass over the model */
+enum { BATCH, SHARDS, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step outside the pass over the model */
 static const size_t MOVED = (size_t)1 << 20;         /* numbers in an array: 4 MB */
 
 static double seconds = 8;
@@ -30,19 +30,19 @@ typedef struct {
     Optimizer optimizer;
     int32_t *tokens, *targets;
     Profile *profiles;
-    double outside_seconds[OUTSIDE_COUNT]; /* in the steps with the clocks running, as the profiles' */
-    size_t step, clocked;                  /* steps made, and those with the clocks running */
+    double outside_seconds[OUTSIDE_COUNT]; /* in the steps with running clocks, as the seconds of the profiles */
+    size_t step, clocked;                  /* steps made; steps with running clocks */
     double step_seconds[STEPS_MAX];
-    size_t steps;         /* steps timed */
-    double flops;         /* floating-point operations of a step */
-    double own, openblas; /* operations per second of 2048^3 products, by gemm/gemm.c and by OpenBLAS */
-    double sgemm, bf16;   /* the larger of them; of products of bf16 */
-    double bandwidth;     /* bytes per second */
-    double peak_rss;      /* megabytes */
+    size_t steps;             /* steps timed, whose clocks do not run */
+    double flops;             /* floating-point operations of a step */
+    double kernels, openblas; /* operations per second of 2048^3 products, by gemm/gemm.c and by OpenBLAS */
+    double sgemm, bf16;       /* the larger of these two; of products of bf16 */
+    double bandwidth;         /* bytes per second */
+    double peak_rss;          /* megabytes */
 } Bench;
 
-/* Operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16 (`operands`), the best
-   of a few; each thread computes its rows. */
+/* Returns the operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16
+   (`operands`): the best of a few. Each thread computes its rows. */
 static double measure_products(const void *a, const void *b, real *c, size_t threads, bool openblas,
                                Operands operands) {
     const size_t n = PEAK_SIZE, row = n * (operands == OPERANDS_BF16 ? sizeof(Bf16) : sizeof(real));
@@ -54,8 +54,8 @@ static double measure_products(const void *a, const void *b, real *c, size_t thr
             Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
             const Product product = {
                 .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .operands = operands};
-            const void *own = (const char *)a + rows.begin * row;
-            (openblas ? matmul_openblas : matmul_product)(&product, own, b, c + rows.begin * n);
+            const void *first = (const char *)a + rows.begin * row;
+            (openblas ? matmul_openblas : matmul_product)(&product, first, b, c + rows.begin * n);
         }
         best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
     }
@@ -68,9 +68,9 @@ static void measure_peak(Bench *b) {
     arena_allocate(&arena, "products of 2048 x 2048");
     real *x = arena_take(&arena, 3 * size, sizeof *x), *y = x + size, *z = y + size;
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
-    b->own = fmax(b->own, measure_products(x, y, z, threads, false, OPERANDS_REAL));
+    b->kernels = fmax(b->kernels, measure_products(x, y, z, threads, false, OPERANDS_REAL));
     b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, OPERANDS_REAL));
-    b->sgemm = fmax(b->own, b->openblas);
+    b->sgemm = fmax(b->kernels, b->openblas);
     if (b->model.shape.attention.bf16) {
         Bf16 *rounded = (Bf16 *)z; /* x and y, which take half as much memory; the product then overwrites x */
         bf16_round(rounded, 0, x, 0, 1, 2 * size);
@@ -79,7 +79,7 @@ static void measure_peak(Bench *b) {
     arena_free(&arena);
 }
 
-/* Bytes per second when every thread adds two arrays of 4 MB, as activations are, into a third. */
+/* Returns the bytes per second when every thread adds two arrays of 4 MB, as activations are, into a third. */
 static double measure_bandwidth(size_t threads) {
     real *x = memory_make(3 * MOVED * threads, sizeof *x, "arrays that are added");
     double best = 0;
@@ -87,8 +87,8 @@ static double measure_bandwidth(size_t threads) {
         double start = omp_get_wtime();
 #pragma omp parallel num_threads((int)threads)
         {
-            real *own = x + 3 * MOVED * (size_t)omp_get_thread_num();
-            for (size_t j = 0; j < MOVED; j++) own[j] = own[MOVED + j] + own[2 * MOVED + j];
+            real *sum = x + 3 * MOVED * (size_t)omp_get_thread_num();
+            for (size_t j = 0; j < MOVED; j++) sum[j] = sum[MOVED + j] + sum[2 * MOVED + j];
         }
         best = fmax(best, (double)(3 * MOVED * threads * sizeof *x) / (omp_get_wtime() - start));
     }
@@ -96,8 +96,8 @@ static double measure_bandwidth(size_t threads) {
     return best;
 }
 
-/* Makes one step of training and returns its seconds; with `clocks`, it also measures where the time goes. */
-static double take_step(Bench *b, bool clocks) {
+/* Makes one step of training and returns its seconds. With `clocks`, adds up the seconds of each kind of work. */
+static double make_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
     double *outside = b->outside_seconds;
     b->model.profiles = clocks ? b->profiles : NULL;
@@ -117,7 +117,7 @@ static double take_step(Bench *b, bool clocks) {
     return end - start;
 }
 
-/* Floating-point operations of one update by Muon's products. */
+/* Returns the floating-point operations of Muon's products in one update. */
 static double muon_flops(const Optimizer *o) {
     double sum = 0;
     for (size_t i = 0; i < o->matrix_count; i++)
@@ -126,16 +126,16 @@ static double muon_flops(const Optimizer *o) {
     return sum;
 }
 
-/* One kind of work: its operations, bytes and seconds in a step. The bytes are the sizes that the arrays which it reads
-   and writes have in fp32. */
+/* The work of one kind in a step. The bytes are the sizes that the arrays which it reads and writes have in fp32. Both
+   are 0 where the work is not of a known size: waiting, drawing the batch, what the config does not have. */
 typedef struct {
     const char *name;
-    double flops, bytes, seconds;
-} Line;
+    double flops, bytes;
+} Work;
 
-enum { LINES = OP_COUNT + OUTSIDE_COUNT };
+enum { KINDS = OP_COUNT + OUTSIDE_COUNT }; /* the operations of a pass, then the other parts of a step */
 
-static void fill_lines(const Bench *b, Line lines[LINES]) {
+static void list_work(const Bench *b, Work work[KINDS]) {
     const ModelShape *s = &b->model.shape;
     const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
     const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
@@ -143,55 +143,54 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
     const double linear = 2 * rows * model_linear_weights(s), norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const double attention = rows * L * attention_flops(&s->attention, s->T);
     const double residual = s->dropout > 0 ? 4 : s->pre_norm ? 0 : 6; /* arrays in the backward pass of a block */
-    const Line all[LINES] = {
-        [OP_CLEAR] = {"zeroing gradients", 0, S * (P - model_linear_weights(s)) * size, 0},
-        [OP_EMBEDDING] = {"embedding", 0, 3 * rows * C * size, 0},
-        [OP_LAYERNORM] = {"LayerNorm", 0, 2 * norms * rows * C * size, 0},
-        [OP_LINEAR] = {"linear layers", linear, 0, 0},
-        [OP_ATTENTION] = {"attention", attention, 0, 0},
-        [OP_RESIDUAL] = {"residual", 0, 2 * L * 3 * rows * C * size, 0},
-        [OP_ACTIVATION] = {"activation", 0, L * 2 * rows * F * size, 0},
-        [OP_LOGITS] = {"logits", head, 0, 0},
-        [OP_LOSS] = {"loss", 0, 2 * rows * V * size, 0},
-        [OP_LOSS_BACK] = {"loss, backward", 0, 2 * rows * V * size, 0},
-        [OP_LOGITS_BACK] = {"logits, backward", 2 * head, 0, 0},
-        [OP_LAYERNORM_BACK] = {"LayerNorm, backward", 0, norms * 6 * rows * C * size, 0},
-        [OP_LINEAR_BACK] = {"linear, inputs", linear, 0, 0},
-        [OP_LINEAR_WEIGHTS] = {"linear, weights", linear, 0, 0},
-        [OP_ATTENTION_BACK] = {"attention, backward", 2 * attention, 0, 0},
-        [OP_RESIDUAL_BACK] = {"residual, backward", 0, residual * L * rows * C * size, 0},
-        [OP_ACTIVATION_BACK] = {"activation, backward", 0, L * 3 * rows * F * size, 0},
-        [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
-        [OP_WAIT] = {"waiting at barriers", 0, 0, 0},
-        [OP_COUNT + BATCH] = {"drawing the batch", 0, 0, 0},
-        [OP_COUNT + SHARDS] = {"sum over shards", 0, 3 * (S - 1) * P * size, 0},
-        [OP_COUNT + NORM] = {"gradient norm", 0, P * size, 0},
-        [OP_COUNT + UPDATE] = {"update", muon_flops(&b->optimizer), (b->optimizer.v ? 7 : 5) * P * size, 0},
-    };
-    for (size_t i = 0; i < LINES; i++) {
-        lines[i] = all[i];
-        for (size_t t = 0; i < OP_COUNT && t < b->model.threads; t++)
-            lines[i].seconds += b->profiles[t].seconds[i] / (double)b->model.threads;
-        if (i >= OP_COUNT) lines[i].seconds = b->outside_seconds[i - OP_COUNT];
-        lines[i].seconds /= (double)b->clocked;
-    }
+    work[OP_CLEAR] = (Work){"zeroing gradients", .bytes = S * (P - model_linear_weights(s)) * size};
+    work[OP_EMBEDDING] = (Work){"embedding", .bytes = 3 * rows * C * size};
+    work[OP_LAYERNORM] = (Work){"LayerNorm", .bytes = 2 * norms * rows * C * size};
+    work[OP_LINEAR] = (Work){"linear layers", .flops = linear};
+    work[OP_ATTENTION] = (Work){"attention", .flops = attention};
+    work[OP_RESIDUAL] = (Work){"residual", .bytes = 2 * L * 3 * rows * C * size};
+    work[OP_ACTIVATION] = (Work){"activation", .bytes = L * 2 * rows * F * size};
+    work[OP_LOGITS] = (Work){"logits", .flops = head};
+    work[OP_LOSS] = (Work){"loss", .bytes = 2 * rows * V * size};
+    work[OP_LOSS_BACK] = (Work){"loss, backward", .bytes = 2 * rows * V * size};
+    work[OP_LOGITS_BACK] = (Work){"logits, backward", .flops = 2 * head};
+    work[OP_LAYERNORM_BACK] = (Work){"LayerNorm, backward", .bytes = norms * 6 * rows * C * size};
+    work[OP_LINEAR_BACK] = (Work){"linear, inputs", .flops = linear};
+    work[OP_LINEAR_WEIGHTS] = (Work){"linear, weights", .flops = linear};
+    work[OP_ATTENTION_BACK] = (Work){"attention, backward", .flops = 2 * attention};
+    work[OP_RESIDUAL_BACK] = (Work){"residual, backward", .bytes = residual * L * rows * C * size};
+    work[OP_ACTIVATION_BACK] = (Work){"activation, backward", .bytes = L * 3 * rows * F * size};
+    work[OP_EMBEDDING_BACK] = (Work){"embedding, backward", .bytes = 3 * rows * C * size};
+    work[OP_WAIT] = (Work){.name = "waiting at barriers"};
+    work[OP_COUNT + BATCH] = (Work){.name = "drawing the batch"};
+    work[OP_COUNT + SHARDS] = (Work){"sum over shards", .bytes = 3 * (S - 1) * P * size};
+    work[OP_COUNT + NORM] = (Work){"gradient norm", .bytes = P * size};
+    work[OP_COUNT + UPDATE] = (Work){"update", muon_flops(&b->optimizer), .bytes = (b->optimizer.v ? 7 : 5) * P * size};
 }
 
+/* Returns the seconds of one kind of work in a step, the mean over the threads. */
+static double seconds_of(const Bench *b, size_t kind) {
+    if (kind >= OP_COUNT) return b->outside_seconds[kind - OP_COUNT] / (double)b->clocked;
+    double sum = 0;
+    for (size_t t = 0; t < b->model.threads; t++) sum += b->profiles[t].seconds[kind];
+    return sum / (double)b->model.threads / (double)b->clocked;
+}
+
+/* Prints a row for each kind of work. Work of unknown size has one only where it takes a thousandth of the step. */
 static void print_table(const Bench *b) {
-    Line lines[LINES];
+    Work work[KINDS];
     const double peak = b->model.shape.attention.bf16 ? b->bf16 : b->sgemm; /* in the config's precision */
     double total = 0;
-    fill_lines(b, lines);
-    for (size_t i = 0; i < LINES; i++) total += lines[i].seconds;
+    list_work(b, work);
+    for (size_t i = 0; i < KINDS; i++) total += seconds_of(b, i);
     printf("\n%-24s %9s %7s  %s\n", "operation", "ms", "share", "speed, and share of its limit");
-    for (size_t i = 0; i < LINES; i++) {
-        const Line *l = &lines[i];
-        if (l->seconds < 1e-3 * total) continue;
-        printf("%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
-        if (l->flops > 0)
-            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / peak);
-        else if (l->bytes > 0)
-            printf("  %7.1f GB/s    %4.0f%%", l->bytes / l->seconds / 1e9, 100 * l->bytes / l->seconds / b->bandwidth);
+    for (size_t i = 0; i < KINDS; i++) {
+        const Work *w = &work[i];
+        const double spent = seconds_of(b, i), flops = w->flops / spent, bytes = w->bytes / spent;
+        if (!(spent > 0) || (spent < 1e-3 * total && !(w->flops > 0 || w->bytes > 0))) continue;
+        printf("%-24s %9.3f %6.1f%%", w->name, 1e3 * spent, 100 * spent / total);
+        if (w->flops > 0) printf("  %7.1f GFLOP/s %4.0f%%", flops / 1e9, 100 * flops / peak);
+        else if (w->bytes > 0) printf("  %7.1f GB/s    %4.0f%%", bytes / 1e9, 100 * bytes / b->bandwidth);
         putchar('\n');
     }
 }
@@ -206,7 +205,7 @@ static void print_report(const Bench *b, double step) {
            (double)tokens_per_step(b->config) / step);
     printf("  arithmetic     %.4g GFLOP per step, %.1f GFLOP/s: %.1f %% of the sgemm peak\n", b->flops / 1e9,
            b->flops / step / 1e9, 100 * b->flops / step / b->sgemm);
-    printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f)\n", b->sgemm / 1e9, b->own / 1e9,
+    printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f)\n", b->sgemm / 1e9, b->kernels / 1e9,
            b->openblas / 1e9);
     if (b->model.shape.attention.bf16)
         printf("  bf16 peak      %.1f GFLOP/s (%s), of which a step reaches %.1f %%\n", b->bf16 / 1e9,
@@ -245,34 +244,34 @@ static void prepare(Bench *b, size_t threads) {
     optimizer_make(&b->optimizer, c, &b->model.tensors, threads);
     training_memory_check(training_memory(&b->engine, &b->optimizer));
     b->tokens = memory_make(2 * ids, sizeof *b->tokens, "the batches");
-    b->profiles = memory_make(threads, sizeof *b->profiles, "the batches");
+    b->profiles = memory_make(threads, sizeof *b->profiles, "the clocks");
     b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
     tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
 }
 
 /* Warms up for a second, then makes steps for about `seconds`, at least eight. The peak is measured before the steps
-   and after them, and the larger counts. A caught signal ends this early, with what was measured. */
+   and after them, and the larger one counts. After a caught signal returns early with what was measured. */
 static void measure(Bench *b) {
     const double warming = omp_get_wtime();
-    do take_step(b, false);
+    do make_step(b, false);
     while (omp_get_wtime() - warming < 1 && !interrupt_signal());
     b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
     measure_peak(b);
     const double start = omp_get_wtime();
     while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
-        b->step_seconds[b->steps++] = take_step(b, false);
+        b->step_seconds[b->steps++] = make_step(b, false);
         /* Steps with clocks are made in between, so that the machine is the same for both. */
-        if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, true);
+        if (b->steps % 2 == 0 || b->clocked < 2) make_step(b, true);
     }
     b->bandwidth = measure_bandwidth(b->model.threads);
     measure_peak(b);
 }
 
-/* Trains with real batches and real updates; nothing is written. */
+/* Trains with real batches and real updates, and writes no file. */
 static int run(const Command *command) {
     Config config;
-    static SweepAxes ignored; /* the config is timed as it is without them */
+    static SweepAxes ignored; /* the config is timed without its [sweep] section */
     static Bench b;           /* large */
     b.config = &config;
     config_load(&config, &ignored, command->target, command->overrides.items, command->overrides.count);

@@ -1,4 +1,4 @@
-/* ./train eval RUN_DIR. The loss itself is train/evaluate.c, which training calls as well. */
+/* The verb eval. train/evaluate.c, which training calls as well, computes the loss. */
 #include <math.h>
 
 #include "base/interrupt.h"

@@ -1,6 +1,7 @@
-/* A model of this program as GPT-2 of Hugging Face transformers: which models GPT-2 can represent, its tensors, and its
-   files. Both have the same names and orientation of tensors. They differ in four things: GPT-2 always has biases; its
-   heads have the width d_model / heads; its divisor is the square root of this width; and its names have a prefix. */
+/* The verb export writes a model as GPT-2 of Hugging Face transformers: which models GPT-2 can represent, its tensors,
+   and its files. Both have the same names and orientation of tensors. They differ in four things: GPT-2 always has
+   biases; its heads have the width d_model / heads; its divisor is the square root of this width; and its names have a
+   prefix. */
 #include "verbs/export.h"
 
 #include <errno.h>
@@ -19,8 +20,8 @@
 
 /* --- which models */
 
-/* What the message says of a key of [attention] that is not at its default; NULL: GPT-2 holds every value. A divisor,
-   switched or learned, becomes part of W_Q and b_Q; score_gradient concerns the backward pass alone. */
+/* The keys of [attention], and why GPT-2 cannot represent a value other than the default; NULL: it can. A divisor,
+   switched or learned, becomes part of W_Q and b_Q. score_gradient changes only the backward pass. */
 static const struct {
     const char *key, *reason;
 } ATTENTION[] = {
@@ -37,7 +38,8 @@ static const struct {
     {"attention.score_precision", "attention.score_precision: GPT-2 does not round scores"},
 };
 
-/* A key that is not in the table, such as a new way to score, is itself the reason: GPT-2 has one way to score. */
+/* Returns why GPT-2 cannot represent a value of this key: for a key outside the table, such as that of a new way to
+   score, the key itself. */
 static const char *reason_against(const char *key) {
     for (size_t i = 0; i < sizeof ATTENTION / sizeof *ATTENTION; i++)
         if (strcmp(key, ATTENTION[i].key) == 0) return ATTENTION[i].reason;
@@ -71,9 +73,9 @@ void export_check(const Config *c) {
 
 /* --- the tensors */
 
-/* The factor of a head's queries: the square root of GPT-2's head width, divided by the run's divisor (or times the
-   learned multiplier). Then GPT-2's division gives the run's scores. The factor is exactly 1
-   if both divisors are equal. */
+/* Returns the factor of a head's queries: the square root of GPT-2's head width, divided by the run's divisor (or times
+   the learned multiplier). Then GPT-2's division gives the run's scores. The factor is exactly 1 if both divisors are
+   equal. */
 static double query_factor(const Model *m, size_t gpt2_width, size_t layer, size_t head) {
     const AttentionConfig *a = &m->shape.attention;
     const real *learned = tensor_at(&m->tensors, m->parameters, ATTN_SCALE, layer);
@@ -81,7 +83,7 @@ static double query_factor(const Model *m, size_t gpt2_width, size_t layer, size
     return sqrt((double)gpt2_width) * (double)learned[a->learned == LEARNED_HEAD ? head : 0];
 }
 
-/* Copies a tensor into GPT-2's tensor of the same name, which is zero before. If each head has its own columns or rows,
+/* Copies a tensor into GPT-2's tensor of the same name, which is zero before. If each head has columns or rows,
    the tensor is a row of blocks of `size` numbers, and GPT-2's blocks may be larger. */
 static void copy_tensor(float *to, const real *from, const Model *m, const Tensor *t, size_t gpt2_width, size_t layer) {
     const size_t H = m->shape.attention.H, D = m->shape.attention.D, C = m->shape.C;
@@ -146,13 +148,13 @@ static void add_config(const Run *run, Json *config) {
     js_set(config, "resid_pdrop", js_number(c->model.dropout));
 }
 
-/* Text is drawn from all characters, as by ./train sample: half a context, so that a prompt of the other half fits. */
+/* Text is drawn from all characters, as by the verb sample. It is half a context long, so that a prompt of the other
+   half fits. */
 static void add_generation(const Run *run, Json *config) {
     js_set(config, "max_new_tokens", js_size((run->config.model.context + 1) / 2));
 }
 
-/* A token is a character: a text is cut after each character and not changed. `<unk>` is not in the vocabulary, so an
-   unknown character is an error, as in this program. */
+/* A token is a character. `<unk>` is not in the vocabulary, so an unknown character is an error, as in this program. */
 static void add_vocabulary(const Run *run, Json *tokenizer) {
     Json *model = js_set(tokenizer, "model", js_object()), *vocabulary = js_set(model, "vocab", js_object());
     js_set(model, "type", js_text("WordLevel"));
@@ -168,24 +170,16 @@ static void add_tokenizer_config(const Run *run, Json *config) {
     js_set(config, "model_max_length", js_size(run->config.model.context));
 }
 
-/* The files of JSON: what is the same in each export, and what the run adds. There are no special tokens: none begins
-   or ends a text, and none pads it. torch_dtype is the name of dtype before transformers 5. */
+/* The files of JSON: the entries that all exports have, and a function that adds those of the run. They are written in
+   this order, after the tensors; config.json is the last, since a directory without it is no model. There are no
+   special tokens: none begins or ends a text, and none pads it. torch_dtype is the name of dtype before transformers 5.
+ */
+#define TENSORS "model.safetensors"
 #define JSON(...) #__VA_ARGS__
 static const struct {
     const char *name, *constant;
     void (*add)(const Run *run, Json *json);
 } FILES[] = {
-    {"config.json", JSON({
-         "architectures" : ["GPT2LMHeadModel"],
-         "model_type" : "gpt2",
-         "scale_attn_weights" : true,
-         "dtype" : "float32",
-         "torch_dtype" : "float32",
-         "bos_token_id" : null,
-         "eos_token_id" : null,
-         "pad_token_id" : null
-     }),
-     add_config},
     {"generation_config.json",
      JSON({"do_sample" : true, "top_k" : 0, "bos_token_id" : null, "eos_token_id" : null, "pad_token_id" : null}),
      add_generation},
@@ -204,50 +198,65 @@ static const struct {
     {"tokenizer_config.json",
      JSON({"tokenizer_class" : "PreTrainedTokenizerFast", "clean_up_tokenization_spaces" : false}),
      add_tokenizer_config},
+    {"config.json", JSON({
+         "architectures" : ["GPT2LMHeadModel"],
+         "model_type" : "gpt2",
+         "scale_attn_weights" : true,
+         "dtype" : "float32",
+         "torch_dtype" : "float32",
+         "bos_token_id" : null,
+         "eos_token_id" : null,
+         "pad_token_id" : null
+     }),
+     add_config},
 };
+enum { FILE_COUNT = sizeof FILES / sizeof *FILES };
 
 /* --- the directory */
 
-enum { PATH_NEW = RESULTS_PATH + sizeof FILE_NEW };
+/* A directory that is filled by an export. */
+typedef struct {
+    char path[RESULTS_PATH];
+    int fd;              /* 0 or -1: it is not open */
+    bool made, complete; /* made: by this export */
+} Export;
 
-/* Checks that a directory can be made: at `path` is nothing or an unused one, and at PATH.new nothing. */
+/* Closes the directory. After an error makes it what it was. */
+static void end_export(void *block) {
+    const Export *e = block;
+    for (size_t i = 0; !e->complete && e->fd > 0 && i <= FILE_COUNT; i++) {
+        const char *name = i < FILE_COUNT ? FILES[i].name : TENSORS;
+        char new[64];
+        snprintf(new, sizeof new, "%s" FILE_NEW, name);
+        unlinkat(e->fd, name, 0);
+        unlinkat(e->fd, new, 0);
+    }
+    if (e->fd > 0) close(e->fd);
+    if (e->made && !e->complete && rmdir(e->path) != 0) error_append("; %s is left: remove it", e->path);
+}
+
+/* Raises an error unless there is nothing at `path`, or an empty directory. */
 static void check_path(const char *path) {
-    char new[PATH_NEW];
-    snprintf(new, sizeof new, "%s" FILE_NEW, path);
-    if (path_find(path) && !results_unused(path))
+    char begun[PATH_CAPACITY];
+    path_join(begun, path, "run.json" FILE_NEW);
+    if (path_find(path) && (!results_unused(path) || path_exists(begun)))
         usage_error("%s is there already: name a new or an empty directory after --hf", path);
-    if (path_find(new)) usage_error("%s is in the way, perhaps left by an export that was killed: remove it", new);
 }
 
-/* Removes PATH.new, whose path is in the block; empty: it is not there, or has got its name. */
-static void remove_beginning(void *block) {
-    const char *path = block;
-    if (!*path) return;
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0) directory_empty(fd);
-    if (fd >= 0) close(fd);
-    if (rmdir(path) != 0) error_append("; %s is left: remove it", path);
-}
-
-/* Writes the files into PATH.new, which then takes the name `path`: all of them are there, or none. */
 static void write_files(const Run *run, const Model *m, const char *path) {
-    char new[PATH_NEW], above[PATH_CAPACITY];
-    snprintf(new, sizeof new, "%s" FILE_NEW, path);
-    path_join(above, path, "..");
-    char *beginning = memory_make_undone(sizeof new, remove_beginning, "an export");
-    if (!directory_make_new(new)) runtime_error("cannot make the directory %s: %s", new, strerror(EEXIST));
-    memcpy(beginning, new, sizeof new);
-    const Directory *directory = directory_open(new);
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+    Export *e = memory_make_undone(sizeof *e, end_export, "an export");
+    snprintf(e->path, sizeof e->path, "%s", path);
+    e->made = directory_make_new(path);
+    const Directory *directory = directory_open(path);
+    e->fd = fcntl(directory->fd, F_DUPFD_CLOEXEC, 3); /* this one is open when the other is closed */
+    if (e->fd < 0) runtime_error("cannot open the directory %s: %s", path, strerror(errno));
+    save_tensors(m, directory, TENSORS);
+    for (size_t i = 0; i < FILE_COUNT; i++) {
         Json *json = js_parse(FILES[i].constant, strlen(FILES[i].constant), FILES[i].name);
         FILES[i].add(run, json);
         js_save(json, JS_INDENTED, directory, FILES[i].name);
     }
-    save_tensors(m, directory, "model.safetensors");
-    if (rename(new, path) != 0) runtime_error("cannot write %s: %s", path, strerror(errno));
-    *beginning = 0;
-    const Directory *parent = directory_open(above);
-    directory_sync(parent->fd, parent->path);
+    e->complete = true;
 }
 
 /* --- the verb */
@@ -256,7 +265,7 @@ static const char *hf;
 static bool best;
 
 static const Option OPTIONS[] = {
-    {"hf", "DIR", "the new directory, for Hugging Face transformers", OPTION_DIRECTORY, &hf, 0, 0},
+    {"hf", "DIR", "a new or an empty directory, for Hugging Face transformers", OPTION_DIRECTORY, &hf, 0, 0},
     {"best", NULL, "the weights of the lowest validation loss, not the last", OPTION_SWITCH, &best, 0, 0},
     {0},
 };
@@ -265,7 +274,7 @@ static int run_export(const Command *command) {
     static Run run;
     char path[RESULTS_PATH];
     Model model;
-    if (!hf) usage_error("name the new directory: %s export %s --hf DIR", program_name, command->target);
+    if (!hf) usage_error("name a new or an empty directory: %s export %s --hf DIR", program_name, command->target);
     results_name(path, hf, 1);
     run_open(&run, command->target, NULL, 0, false);
     export_check(&run.config);

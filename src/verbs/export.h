@@ -1,5 +1,5 @@
-/* A trained model in GPT-2's layout, for Hugging Face transformers. GPT-2 divides its scores by the square root of a
-   head's width and has no other divisor, so W_Q and b_Q include the run's divisor. */
+/* A trained model in GPT-2's layout, for Hugging Face transformers. GPT-2 always divides its scores by the square root
+   of a head's width, so W_Q and b_Q include the run's divisor. */
 #pragma once
 
 #include "base/command.h"
@@ -9,10 +9,10 @@
    prevents it. */
 void export_check(const Config *config);
 
-/* The model as GPT-2's tensors. */
+/* A model as GPT-2's tensors. */
 typedef struct {
-    TensorTable table; /* GPT-2's own shape: biases everywhere, heads of width d_model / heads */
+    TensorTable table; /* in GPT-2's shape: biases everywhere, heads of width d_model / heads */
     float *numbers;    /* (table.flat) */
 } ExportedTensors;
-/* Returns them for a model that export_check accepts. */
+/* Returns the tensors of a model that export_check accepts. */
 ExportedTensors export_tensors(const Model *model);

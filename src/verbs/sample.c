@@ -1,15 +1,17 @@
-/* ./train sample RUN_DIR. The drawing itself is train/sample.c, which training calls as well. */
+/* The verb sample. train/sample.c, which training calls as well, draws the characters. */
 #include "verbs/verbs.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <time.h>
+#include <sys/random.h>
 
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/run.h"
+#include "show/progress.h"
 #include "train/sample.h"
 
 enum { PROMPT_MAX = 65536 };
@@ -24,14 +26,24 @@ static const Option SAMPLE_OPTIONS[] = {
      1000000},
     {"top-k", "K", "draw from the K most likely characters (default: all)", OPTION_INTEGER, &top_k, 1, 1000000000},
     {"top-p", "P", "draw from the fewest characters with probability P", OPTION_NUMBER, &top_p, 0, 1},
-    {"seed", "S", "of the random numbers (default: another one each time)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
+    {"seed", "S", "of the random numbers (default: a new one, which is shown)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
     {0},
 };
 
+/* Returns --seed; without it a seed drawn from the system, with a note, so that the text can be drawn again. A greedy
+   text needs none. */
+static uint64_t choose_seed(const Command *command) {
+    uint32_t drawn;
+    if (seed >= 0 || temperature <= 0) return seed >= 0 ? (uint64_t)seed : 0;
+    if (getentropy(&drawn, sizeof drawn) != 0) runtime_error("cannot draw a seed: %s", strerror(errno));
+    progress_message(progress_make(stderr, command->quiet), "note: --seed %u draws this text again", drawn);
+    return drawn;
+}
+
 /* Returns the signal that ended the text, or 0. */
-static int write_sample(const Run *run, Model *model) {
+static int write_sample(const Run *run, Model *model, const Command *command) {
     static int32_t ids[PROMPT_MAX];
-    static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is noticed */
+    static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is found */
     size_t count = 1, size = strlen(prompt);
     if (strcmp(prompt, "-") == 0) {
         size = input_read(input, sizeof input);
@@ -45,7 +57,7 @@ static int write_sample(const Run *run, Model *model) {
                                    .temperature = temperature,
                                    .top_k = (size_t)top_k,
                                    .top_p = top_p,
-                                   .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
+                                   .seed = choose_seed(command)};
     text_write(prompt, size, stdout);
     const bool complete = sample_text(model, &run->vocabulary, ids, count, &options, window, stdout);
     fputc('\n', stdout); /* main notices at its end that stdout failed */
@@ -57,7 +69,7 @@ static int run_sampling(const Command *command) {
     Model model;
     run_open(&run, command->target, NULL, 0, false);
     run_load_model(&run, &model, 1, command_threads(command));
-    return write_sample(&run, &model);
+    return write_sample(&run, &model, command);
 }
 
 const Verb sample_verb = {

@@ -1,5 +1,5 @@
-/* The verb theory: the measured figures beside the exact ones, for a list of d_k, four divisors and other ways to
-   score, as a table and as CSV. */
+/* The verb theory prints the measured figures beside the exact ones, for a list of d_k, four divisors and other ways to
+   score, as a table or as CSV. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -29,7 +29,7 @@ static const Option OPTIONS[] = {
     {0},
 };
 
-/* The scorings that each d_k is measured with: four divisors of the dot product, then the other ways to score. */
+/* The scorings of each d_k: four divisors of the dot product, then the other ways to score. */
 enum { LIST_MAX = 64, THEORY_SCORINGS = 4 + THEORY_SCORE_COUNT - 1 };
 typedef struct {
     size_t d_k;
@@ -38,7 +38,7 @@ typedef struct {
     TheoryExact exact;
 } TheoryPoint;
 
-/* The cosine's divisor, 1 / sqrt(d_k), is a number: measure sets it. */
+/* `measure` sets the divisor of the cosine, 1 / sqrt(d_k). */
 static const TheoryScoring SCORINGS[THEORY_SCORINGS] = {
     {.divisor.mode = SCALE_NONE},
     {.divisor.mode = SCALE_SQRT_DK},
@@ -50,7 +50,7 @@ static const TheoryScoring SCORINGS[THEORY_SCORINGS] = {
     {.divisor.mode = SCALE_NONE, .score = THEORY_SOFTCAP},
 };
 
-/* Reads the numbers of a list into d_k (LIST_MAX), and returns how many there are. */
+/* Reads the numbers of a list into d_k (LIST_MAX). Returns their count. */
 static size_t parse_list(const char *text, size_t *d_k) {
     size_t count = 0;
     for (const char *at = text;;) {
@@ -67,7 +67,7 @@ static size_t parse_list(const char *text, size_t *d_k) {
     }
 }
 
-/* The figures' columns of the CSV, in the order of TheoryFigures. */
+/* The columns of the CSV, in the order of TheoryFigures. */
 static const char *const COLUMNS[] = {"score_mean",  "score_var",  "entropy",      "max_weight",
                                       "grad_q_mean", "grad_q_rms", "grad_q_median"};
 enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
@@ -98,7 +98,8 @@ static void print_scoring(const TheoryPoint *points, size_t i) {
     printf("%-8s", scoring.score == THEORY_DOT ? divisor : THEORY_SCORES[scoring.score]);
 }
 
-/* Prints a figure, its error and the exact value: blanks where there is none, nothing at the end of a line. */
+/* Prints a figure, its error and the exact value, or blanks if it is NAN. The last figure ends the line without blanks.
+ */
 static void print_figure(Estimate e, int width, bool fixed, double exact, bool last) {
     printf(fixed ? " %*.4f ±" : " %*.4g ±", width, e.value);
     printf(isnan(exact) && last ? "%.1g" : "%-6.1g", e.error);
@@ -134,7 +135,7 @@ static void print_tables(const TheoryPoint *points, size_t count) {
     }
 }
 
-/* Says what the tables show at the largest d_k: without a divisor, with sqrt_dk and with dk. */
+/* Prints what the tables show at the largest d_k: without a divisor, with sqrt_dk and with dk. */
 static void print_findings(const TheoryPoint *points, size_t count) {
     const TheoryPoint *p = points;
     for (size_t i = 0; i < count; i += THEORY_SCORINGS)
@@ -182,7 +183,7 @@ static void measure(size_t d_k, size_t threads, TheoryPoint *points) {
     }
 }
 
-/* After a caught signal nothing is printed or written. */
+/* Measures, prints and writes. After a caught signal it prints and writes nothing. */
 static int run(const Command *command) {
     if (claims) {
         puts("docs/claims.md has common statements about the divisor; python3 docs/claims.py tests them.");

@@ -1,8 +1,8 @@
-/* What the divisor does to a row of attention before any training, by Monte Carlo: a query q and `keys` keys k_j of
-   independent N(0, 1) entries, scores s_j = q.k_j / divisor, weights p = softmax(s), and the gradient of a random
-   linear loss on the weights, L = <r, p> with r ~ N(0, I): dL/dq = (1 / divisor) sum_j p_j (r_j - <p, r>) k_j. Other
-   ways to score are measured in the same way. Scores, weights and gradients are those of the model's own attention, in
-   its precision. Derivations and closed forms: docs/theory.md. */
+/* The effect of the divisor on a row of attention before any training, by Monte Carlo. A query q and `keys` keys k_j
+   have independent N(0, 1) entries. The scores are s_j = q.k_j / divisor, the weights p = softmax(s). The loss is
+   random and linear in the weights, L = <r, p> with r ~ N(0, I), and has the gradient dL/dq = (1 / divisor) sum_j p_j
+   (r_j - <p, r>) k_j. Other ways to score are measured in the same way. The attention of the model (model/attention.h)
+   computes scores, weights and gradients, in its precision. Derivations and closed forms: docs/theory.md. */
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "base/statistics.h"
 #include "model/attention.h"
 
-/* How a score is made; names in THEORY_SCORES. */
+/* Ways to score, whose names are in THEORY_SCORES. */
 typedef enum {
     THEORY_DOT,
     THEORY_ADDITIVE, /* v.tanh(q + k_j), v ~ N(0, 1/d_k) (Bahdanau, Cho and Bengio 2015) */
@@ -24,7 +24,7 @@ extern const char *const THEORY_SCORES[THEORY_SCORE_COUNT];
 #define THEORY_CAP 30.0
 
 typedef struct {
-    ScaleDivisor divisor; /* what the score is divided by */
+    ScaleDivisor divisor;
     TheoryScore score;
 } TheoryScoring;
 
@@ -37,15 +37,15 @@ typedef struct {
 
 enum { THEORY_DK_MAX = 65536, THEORY_KEYS_MAX = 1 << 20, THEORY_SAMPLES_MAX = 100000000 };
 
-/* `samples` independent draws of (q, keys, r, v), at least 2, each scored in every way: figures (count). What is drawn
-   depends on seed, d_k, keys and the sample's number alone, and sums run in the order of the samples, so neither
-   threads nor the other scorings change a bit. Sizes within the limits above. A caught signal ends it early: then
-   figures are unset. */
+/* Measures figures (count) of `samples` independent draws of (q, keys, r, v), at least 2, each scored in `count` ways.
+   The sizes are within the limits above. A draw depends only on seed, d_k, keys and the number of the sample, and sums
+   are in the order of the samples, so neither threads nor the other scorings change a bit. After a caught signal
+   returns early and leaves the figures unset. */
 void theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
                     const TheoryScoring *scorings, size_t count, TheoryFigures *figures);
 
-/* The exact values of these figures, where they are known (exact.c): integrals, to about seven digits, for any
-   number of keys. */
+/* The exact values of these figures, as far as they are known: integrals, to about seven digits, for any number of
+   keys. */
 typedef struct {
     double score_var;  /* d_k / divisor^2; the mean is 0 */
     double entropy;    /* nats */
@@ -53,9 +53,9 @@ typedef struct {
     double grad_rms;   /* root of the mean of |dL/dq|^2 */
 } TheoryExact;
 
-/* d_k and keys >= 1, divisor > 0. The mean and the median of |dL/dq| have no such form. Takes up to a second where the
-   scores' standard deviation, sqrt(d_k) / divisor, is 32, and longer with its square. */
+/* Computes them, for d_k and keys >= 1 and divisor > 0. This takes up to a second where the standard deviation of the
+   scores, sqrt(d_k) / divisor, is 32, and longer with its square. */
 TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads);
 
-/* theory_exact for any scoring; a figure without such a form is NAN. */
+/* Computes them for any scoring. A figure that is not known is NAN. */
 TheoryExact theory_exact_scoring(size_t d_k, size_t keys, TheoryScoring scoring, size_t threads);

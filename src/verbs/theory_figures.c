@@ -1,7 +1,7 @@
-/* The figures of a row of attention, first by Monte Carlo, then the exact ones, where they are known.
+/* The figures of a row of attention, first by Monte Carlo, then the exact ones.
 
-   Every sample writes a few numbers of its own. One thread sums them afterwards, in the
-   order of the samples, so that the number of threads does not change a bit. */
+   Each sample writes a few numbers. One thread sums them afterwards in the order of the samples, so that the number of
+   threads does not change a bit. */
 #include "verbs/theory.h"
 
 #include <math.h>
@@ -15,9 +15,9 @@
 
 const char *const THEORY_SCORES[THEORY_SCORE_COUNT] = {"dot", "additive", "cosine", "sink", "softcap"};
 
-enum { CHUNK = 16 }; /* samples a thread takes at a time */
+enum { CHUNK = 16 }; /* samples of a thread at a time */
 
-/* What is measured of a row. SCORE and SQUARE are the means of its scores and of their squares. */
+/* The numbers of a sample. SCORE and SQUARE are the means of its scores and of their squares. */
 enum { SCORE, SQUARE, ENTROPY, MAX_WEIGHT, GRADIENT, MEASURED };
 
 /* One thread's row of attention: a sequence of `keys` positions in one head, of which only the last has a query. */
@@ -39,7 +39,7 @@ typedef struct {
     Arena arena;
 } Measurement;
 
-/* The attention that scores in this way. */
+/* Returns the attention that scores in this way. */
 static AttentionConfig attention_of(TheoryScoring scoring, size_t d_k) {
     return (AttentionConfig){.H = 1,
                              .D = d_k,
@@ -56,7 +56,7 @@ enum { V_STREAM = 1 << 30 };
 static uint64_t first_number(size_t sample, size_t drawn) { return (uint64_t)sample * ((drawn + 3) / 4 * 4); }
 
 /* Draws a query, keys and v into the arrays of attention. */
-static void take_draw(const Measurement *m, size_t sample, const Row *row) {
+static void draw_vectors(const Measurement *m, size_t sample, const Row *row) {
     const size_t d_k = m->d_k, keys = m->keys, stride = 3 * d_k, count = d_k + keys * d_k + keys;
     const double *k = row->drawn + d_k;
     double *v = row->drawn + count;
@@ -70,8 +70,9 @@ static void take_draw(const Measurement *m, size_t sample, const Row *row) {
     }
 }
 
-/* |dL/dq|. The first entry of value j is r_j, and the output's first entry the loss. Without a sink r can be measured
-   from r at the largest weight: in a saturated row r_top - <p, r> would be a difference of nearly equal numbers. */
+/* Returns |dL/dq|. The first entry of value j is r_j - origin, and the first entry of the output is the loss. Without a
+   sink `origin` may be r at the largest weight: in a saturated row r_top - <p, r> would be a difference of nearly equal
+   numbers. */
 static double gradient_norm_of(const Measurement *m, const Row *row, const AttentionArrays *layer, double origin) {
     const size_t d_k = m->d_k, stride = 3 * d_k;
     const double *r = row->drawn + d_k + m->keys * d_k;
@@ -85,9 +86,9 @@ static double gradient_norm_of(const Measurement *m, const Row *row, const Atten
 }
 
 /* Draws and measures one sample. */
-static void take_sample(const Measurement *m, size_t sample, const Row *row) {
+static void measure_sample(const Measurement *m, size_t sample, const Row *row) {
     const double *r = row->drawn + m->d_k + m->keys * m->d_k;
-    take_draw(m, sample, row);
+    draw_vectors(m, sample, row);
     for (size_t i = 0; i < m->count; i++) {
         const AttentionConfig attention = attention_of(m->scorings[i], m->d_k);
         AttentionArrays layer = row->layer;
@@ -110,7 +111,7 @@ static void take_sample(const Measurement *m, size_t sample, const Row *row) {
 
 static Estimate times(double factor, Estimate e) { return (Estimate){factor * e.value, factor * e.error}; }
 
-/* The square root of a figure and its standard error; the root 0 has the error 0. */
+/* Returns the square root of a figure and its standard error. The root 0 has the error 0. */
 static Estimate root_of(Estimate square) {
     const double root = sqrt(square.value);
     return (Estimate){root, root > 0 ? square.error / 2 / root : 0};
@@ -126,10 +127,10 @@ static TheoryFigures figures_of(const Measurement *m, size_t scoring) {
                        .entropy = estimate_mean(score + ENTROPY * n, n),
                        .max_weight = estimate_mean(score + MAX_WEIGHT * n, n),
                        .grad_mean = estimate_mean(gradient, n)};
-    /* The scores of one row share their q: only rows are independent, so errors come from how rows differ. */
+    /* The scores of one row share their q. Only rows are independent, so errors follow from the differences of rows. */
     for (size_t i = 0; i < n; i++) square[i] = square[i] - 2 * mean.value * score[i] + mean.value * mean.value;
-    /* Scores are uncorrelated, even within a row, so this factor makes the variance unbiased, as for independent ones.
-       Additive scores of a row correlate by less than a half: a bias of less than variance / (2 samples). */
+    /* Scores are uncorrelated, also within a row, so this factor makes the variance unbiased, as for independent ones.
+       Additive scores of a row correlate by less than a half, which makes a bias below variance / (2 samples). */
     f.score_var = times(scores / (scores - 1), estimate_mean(square, n));
     for (size_t i = 0; i < n; i++) square[i] = gradient[i] * gradient[i];
     f.grad_rms = root_of(estimate_mean(square, n));
@@ -137,33 +138,33 @@ static TheoryFigures figures_of(const Measurement *m, size_t scoring) {
     return f;
 }
 
-static real *take(Arena *arena, size_t rows, size_t width) {
+static real *reals(Arena *arena, size_t rows, size_t width) {
     return arena_take(arena, size_mul(rows, width), sizeof(real));
 }
 
 static void lay_out_row(Row *row, size_t d_k, size_t keys, Arena *arena) {
-    /* of all scorings the one with the most scratch and partial gradients */
+    /* the scoring with the most scratch and partial gradients */
     const AttentionConfig largest = {
         .H = 1, .D = d_k, .score = SCORE_ADDITIVE, .qk_norm = QK_NORM_L2, .softcap = (real)THEORY_CAP};
     const size_t drawn = size_add(size_mul(size_add(keys, 2), d_k), keys);
     *row = (Row){.drawn = arena_take(arena, drawn, sizeof(double)),
                  .weights = arena_take(arena, keys + 1, sizeof(double)),
-                 .qkv = take(arena, keys, attention_width_in(&largest)),
-                 .dqkv = take(arena, keys, attention_width_in(&largest)),
-                 .dout = take(arena, keys, d_k),
-                 .v = take(arena, 1, d_k),
-                 .scratch = take(arena, 1, attention_scratch(&largest, keys)),
+                 .qkv = reals(arena, keys, attention_width_in(&largest)),
+                 .dqkv = reals(arena, keys, attention_width_in(&largest)),
+                 .dout = reals(arena, keys, d_k),
+                 .v = reals(arena, 1, d_k),
+                 .scratch = reals(arena, 1, attention_scratch(&largest, keys)),
                  .layer = {.T = keys,
                            .cached = keys - 1,
-                           .out = take(arena, keys, d_k),
-                           .partials = take(arena, 1, attention_partials(&largest)),
+                           .out = reals(arena, keys, d_k),
+                           .partials = reals(arena, 1, attention_partials(&largest)),
                            .saved = attention_lay_out(&largest, keys, 1, arena)}};
     row->layer.qkv = row->qkv;
     row->layer.parameters[PARAMETER_V] = row->v;
-    if (row->dout) row->dout[(keys - 1) * d_k] = 1; /* dL/do, once there is memory */
+    if (row->dout) row->dout[(keys - 1) * d_k] = 1; /* dL/do, as soon as there is memory */
 }
 
-/* Takes every array from the arena, which only measures as long as it has no memory. */
+/* Lays out every array in the arena, which only measures as long as it has no memory. */
 static void lay_out(Measurement *m, size_t threads) {
     m->measured = arena_take(&m->arena, size_mul(m->samples, MEASURED * m->count), sizeof(double));
     for (size_t t = 0; t < threads; t++) lay_out_row(&m->rows[t], m->d_k, m->keys, &m->arena);
@@ -184,27 +185,27 @@ void theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size
     lay_out(&m, threads);
 #pragma omp parallel for num_threads((int)threads) schedule(dynamic, CHUNK)
     for (size_t sample = 0; sample < samples; sample++)
-        if (!interrupt_signal()) take_sample(&m, sample, &m.rows[omp_get_thread_num()]);
+        if (!interrupt_signal()) measure_sample(&m, sample, &m.rows[omp_get_thread_num()]);
     for (size_t i = 0; i < count && !interrupt_signal(); i++) figures[i] = figures_of(&m, i);
     memory_release(mark);
 }
 
 /* --- the exact figures, as integrals
 
-   Given |q|, the scores are s X_j with s = |q| / divisor and X_j
-   independent N(0, 1), and 1 / Z^m = (1 / (m-1)!) integral of t^(m-1) e^(-tZ) dt makes a product of a ratio of sums
-   over the keys. Derivation: docs/theory.md.
+   Given |q|, the scores are s X_j with s = |q| / divisor and independent X_j ~ N(0, 1). The identity
+   1 / Z^m = (1 / (m-1)!) integral of t^(m-1) e^(-tZ) dt turns a ratio of sums over the keys into a product. Derivation:
+   docs/theory.md.
 
-   All integrals are computed by the trapezoidal rule. Its error falls exponentially with the step where the
-   integrand is smooth and dies away on both sides, as every one does here (Trefethen and Weideman 2014). Three
-   integrals are nested: over ln |q| (a node each), over y = ln t, and over x, one key's normal number. e^(k z)
-   exp(-e^z), z = y + s x, is a bump for k >= 1 and a step down for k = 0. */
+   All integrals are computed by the trapezoidal rule. Its error falls exponentially with the step if the integrand is
+   smooth and vanishes on both sides, as each one does here (Trefethen and Weideman 2014). Three integrals are nested:
+   over ln |q| (a node each), over y = ln t, and over x, the normal number of a key. e^(k z) exp(-e^z), z = y + s x, is
+   a bump for k >= 1 and a step down for k = 0. */
 
 enum { NODES = 200 /* on either side */ };
 #define X_MAX 8.6     /* the normal density there is 3e-17 */
-#define Z_LOW (-42.0) /* e^z is lost beside 1 */
+#define Z_LOW (-42.0) /* 1 + e^z is rounded to 1 */
 #define Z_HIGH 4.0    /* exp(-e^z) = 2e-24 */
-#define Y_STEP 0.5    /* error e^(-pi^2 / step) = 3e-9 of what is integrated */
+#define Y_STEP 0.5    /* relative error e^(-pi^2 / step) = 3e-9 */
 
 /* The figures given |q|. */
 typedef struct {
@@ -213,8 +214,8 @@ typedef struct {
     double across, along; /* E |w|^2 and E (sum w_j X_j)^2 over r, w_j = p_j (r_j - <p, r>) */
 } Node;
 
-/* The integrals over x for one y: t^k E[X^p e^(k s X) exp(-t e^(s X))], and `top`, E[e^z exp(-e^z) C^(n-1)] with C the
-   part of `one` below X: a key is the largest when the n - 1 others lie below it. */
+/* The integrals over x for one y: t^k E[X^p e^(k s X) exp(-t e^(s X))]. `top` is E[e^z exp(-e^z) C^(n-1)], where C is
+   the part of `one` below X: a key is the largest if the n - 1 others lie below it. */
 typedef struct {
     double one;                    /* p = 0, k = 0 */
     double of0[5], of1[4], of2[5]; /* p = 0, 1, 2; by k */
@@ -223,8 +224,8 @@ typedef struct {
 
 static double nonnegative_power(double base, size_t exponent) { return exponent ? pow(base, (double)exponent) : 1; }
 
-/* The integral of f = phi exp(-e^z) up to a grid point: `sum`, which is h times the sum over the points before it,
-   half of f itself, and the end terms of Euler and Maclaurin. The argument `f` is f times h. */
+/* Returns the integral of f = phi exp(-e^z) up to a grid point: `sum`, which is h times the sum over the points before
+   it, half of f itself, and the end terms of Euler and Maclaurin. The argument `f` is f times h. */
 static double part_below(double s, double h, double sum, double f, double x, double e) {
     double slope = -x - s * e, bend = -1 - s * s * e, third = -s * s * s * e;
     double f1 = f * slope, f3 = f * (slope * slope * slope + 3 * slope * bend + third);
@@ -250,8 +251,7 @@ static Moments integrate_x(size_t n, double s, double y) {
     return m;
 }
 
-/* Adds what one point y contributes to the integrals over y; see docs/theory.md for the sums over one, two, three
-   keys. */
+/* Adds one point y to the integrals over y. docs/theory.md has the sums over one, two and three keys. */
 static void add_point(Node *node, const Moments *m, size_t keys, double y, double *log_sum, double *p2) {
     const double n = (double)keys, two = n * (n - 1), three = two * (n - 2), step = Y_STEP;
     double l1 = nonnegative_power(m->one, keys - 1), l2 = nonnegative_power(m->one, keys - 2);
@@ -268,8 +268,8 @@ static void add_point(Node *node, const Moments *m, size_t keys, double y, doubl
                 (n * c[4] * l1 + two * (2 * b[3] * b[1] + c[2] * a[2]) * l2 + three * a[2] * b[1] * b[1] * l3) / 6);
 }
 
-/* The integrals over y, given s. The entropy is ln Z - s sum p_j X_j, whose second mean is s^2 (1 - E sum p^2) by
-   parts (Stein). */
+/* Computes the integrals over y, given s. The entropy is ln Z - s sum p_j X_j. The mean of the second term is
+   s^2 (1 - E sum p^2), by parts (Stein). */
 static void integrate_y(Node *node, size_t keys, double s) {
     const double edge = X_MAX * s, low = Z_LOW - edge - log((double)keys);
     double log_sum = 0, p2 = 0;
@@ -282,8 +282,8 @@ static void integrate_y(Node *node, size_t keys, double s) {
     node->entropy = log_sum - s * s * (1 - p2);
 }
 
-/* The outer integral has nodes in u = ln |q|, where the density of a chi is proportional to exp(d u - e^(2u) / 2):
-   it peaks at e^(2u) = d. */
+/* The outer integral has nodes in u = ln |q|. The density of a chi is there proportional to exp(d u - e^(2u) / 2),
+   which has its maximum at e^(2u) = d. */
 TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads) {
     TheoryExact exact = {.score_var = (double)d_k / (divisor * divisor), .max_weight = keys == 1};
     const double d = (double)d_k, peak = log(d) / 2, step = fmin(.2, .7 / sqrt(2 * d));

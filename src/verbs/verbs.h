@@ -1,4 +1,4 @@
-/* The verbs that look at a trained model or at this machine: a file each, and train.c lists them. */
+/* The verbs that read a trained model, or measure: a file for each. train.c lists them. */
 #pragma once
 
 #include "base/command.h"

@@ -11,7 +11,7 @@ printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} sh -c '
     target={} name=${target#fuzz_} out=build/fuzz/$target
     mkdir -p "$out/corpus"
     dictionary=tests/fuzz/json.dict
-    case $name in config | set) dictionary=tests/fuzz/config.dict ;; logs | corpus) dictionary=tests/fuzz/text.dict ;; esac
+    case $name in config | set | export) dictionary=tests/fuzz/config.dict ;; logs | corpus | compare | theory) dictionary=tests/fuzz/text.dict ;; esac
     OMP_NUM_THREADS=1 ASAN_OPTIONS=allocator_may_return_null=1 "$FUZZ_BUILD/$target" "$FUZZ_LIMIT" -max_len=4096 -timeout=100 \
         -dict="$dictionary" -artifact_prefix="$out/" "$out/corpus" "tests/fuzz/seeds/$name" >"$out/log" 2>&1 ||
         { cat "$out/log" && echo "FAILED: $target" && exit 1; }

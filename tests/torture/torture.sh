@@ -101,12 +101,15 @@ check_after() { # STATUS BEFORE COMMAND AFTER
             grep -q 'they are in no mean' "$here/said.out" || fault "status 0, and another output"
         [ "$1" != 0 ] || [ "$name" != attend ] || cmp -s picture.png "$work/attend.png" || fault "status 0, and another picture"
         ;;
-    exports) # the whole directory, or none of it, unless the program was killed
+    exports) # the whole directory, or none of it. Of a killed export there may be files, and none is config.json
         [ "$(cd run && listing)" = "$(cd "$work/$2/run" && listing)" ] || fault "the run has changed"
-        [ ! -d hf ] || [ "$(cd hf && listing)" = "$(cd "$work/exported" && listing)" ] || fault "a half of an export"
-        [ "$1" != 0 ] || [ -d hf ] || fault "status 0, and no directory"
-        # where nothing more can be removed, the error says what is left
-        [ "$1" = 137 ] || [ ! -e hf.new ] || grep -q '; hf.new is left: remove it' "$here/said" || fault "hf.new is left"
+        if [ ! -d hf ]; then
+            [ "$1" != 0 ] || fault "status 0, and no directory"
+        elif [ "$1" = 0 ] || [ -e hf/config.json ]; then
+            [ "$(cd hf && listing)" = "$(cd "$work/exported" && listing)" ] || fault "a half of an export"
+        else # where nothing more can be removed, the error says what is left
+            [ "$1" = 137 ] || grep -q '; hf is left: remove it' "$here/said" || fault "hf is left"
+        fi
         ;;
     moves) # the old run is in one of two places
         if [ -d run.old ]; then old=run.old; else old=run; fi
