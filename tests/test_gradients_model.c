@@ -202,7 +202,7 @@ static void on_a_kink(void **state) {
             assert_int_equal(row->skipped, skipped);
             assert_int_equal(row->checked + row->skipped, row->count);
             assert_int_equal(row->failure != NULL, row->checked == 0);
-            if (row->failure) assert_string_equal(row->failure, "cannot be compared");
+            if (row->failure) assert_non_null(strstr(row->failure, "kinks of ReLU too near"));
         }
         support_release(NULL);
     }

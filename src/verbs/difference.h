@@ -25,8 +25,8 @@ static inline double difference_quotient(Perturbed f, void *context, Side side, 
    of either. So the step starts at *step and is halved until R(h) and R(h/2) agree to the accuracy, or to what
    `rounding`, that of f, explains; the result is then better than that by far. They do not agree where a kink of f lies
    within h, unless it is so near to x that the other side's slope is all that h sees. *step becomes the one that
-   served, for the next derivative of the same kind. It need not start wider than rounding / (DIFFERENCE_ACCURACY
-   scale), and should not: far away, two secants can agree by chance. */
+   served. It need not start wider than rounding / (DIFFERENCE_ACCURACY scale), and should not: far away, two secants
+   can agree by chance. */
 static inline double difference_extrapolated(Perturbed f, void *context, Side side, double rounding, double scale,
                                              double *step) {
     const double p = side == CENTRAL ? 4 : 2;

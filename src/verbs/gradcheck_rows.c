@@ -74,7 +74,7 @@ typedef struct {
     Range columns;
     double whole;    /* the largest gradient of the whole tensor */
     double scale;    /* the size that gradients are measured in */
-    double rounding; /* a bound on the rounding of the loss */
+    double rounding; /* a generous bound on the rounding of the loss */
 } Part;
 
 /* Returns where entry i of a part is in its tensor. */
@@ -83,12 +83,13 @@ static size_t entry_of(const Part *p, size_t i) {
     return i / columns * p->tensor->width + p->columns.begin + i % columns;
 }
 
-/* Returns the largest |gradient| of the columns, or the first that is not finite; *at is the index of its entry. */
-static double find_largest(const Model *m, const Tensor *t, Range columns, size_t *at) {
-    const Part p = {.tensor = t, .columns = columns};
+static size_t count_of(const Part *p) { return p->tensor->count / p->tensor->width * range_size(p->columns); }
+
+/* Returns the largest |gradient| of a part, or the first that is not finite; *at is the index of its entry. */
+static double find_largest(const Model *m, const Part *p, size_t *at) {
     double largest = -1;
-    for (size_t i = 0; i < t->count / t->width * range_size(columns); i++) {
-        double size = fabs((double)m->gradients[t->offset + entry_of(&p, i)]);
+    for (size_t i = 0; i < count_of(p); i++) {
+        double size = fabs((double)m->gradients[p->tensor->offset + entry_of(p, i)]);
         if (size <= largest) continue;
         largest = size, *at = i;
         if (!isfinite(size)) break;
@@ -96,65 +97,63 @@ static double find_largest(const Model *m, const Tensor *t, Range columns, size_
     return largest;
 }
 
-/* Returns the slope along c->parameter by differences that start with *step, which becomes the step that served; NaN
-   where the rounding of such differences may exceed the tolerance. */
-static double slope_by(GradientCheck *c, const Part *p, Side side, double *step) {
-    const double slope = difference_extrapolated(change, c, side, p->rounding, p->scale, step);
-    return p->rounding / *step <= GRADCHECK_TOLERANCE * p->whole ? slope : NAN;
+/* A slope by differences, and a bound on its rounding. */
+typedef struct {
+    double value, rounding;
+} Slope;
+
+/* Returns the slope along c->parameter. */
+static Slope slope_by(GradientCheck *c, const Part *p, Side side) {
+    /* Differences on one side magnify rounding more than twice as much. */
+    const double rounding = (side == CENTRAL ? 1 : 2.5) * p->rounding;
+    /* The first step is so wide that rounding hides nothing, and no wider. For gradients a billionth of the others'
+       size, as q and k have in the first block of a post-norm model, that is far from zero. */
+    double step = fmin(rounding / (DIFFERENCE_ACCURACY * p->scale), WIDEST_STEP);
+    const double value = difference_extrapolated(change, c, side, rounding, p->scale, &step);
+    return (Slope){value, rounding / step};
 }
 
-/* Returns the slope along c->parameter of a loss with kinks, by differences that start with *step, which becomes the
-   step that served; NaN where differences cannot tell. */
-static double slope_among_kinks(GradientCheck *c, const Part *p, double gradient, double *step) {
-    double below_step = *step, above_step = *step;
-    const double central = slope_by(c, p, CENTRAL, step);
-    if (fabs(gradient - central) <= GRADCHECK_TOLERANCE * p->scale) return central;
-    const double below = slope_by(c, p, BELOW, &below_step), above = slope_by(c, p, ABOVE, &above_step);
-    if (isnan(below) && isnan(above)) return central;
-    *step = isnan(below) ? above_step : below_step;
-    if (isnan(below)) return above;
-    if (isnan(above)) return below;
-    return fabs(above - below) <= GRADCHECK_TOLERANCE * p->scale ? below : NAN;
+/* Returns the slope along c->parameter of a loss with kinks, which one of three differences may find: that which agrees
+   with `gradient`, or that on the side without a kink. Its value is NaN where differences cannot tell. */
+static Slope slope_among_kinks(GradientCheck *c, const Part *p, double gradient) {
+    const double most = GRADCHECK_TOLERANCE * p->whole; /* rounding that the tolerance allows */
+    const Slope central = slope_by(c, p, CENTRAL), none = {NAN, 0};
+    if (central.rounding <= most && fabs(gradient - central.value) <= GRADCHECK_TOLERANCE * p->scale) return central;
+    const Slope below = slope_by(c, p, BELOW), above = slope_by(c, p, ABOVE);
+    if (below.rounding > most && above.rounding > most) return central.rounding > most ? none : central;
+    if (below.rounding > most) return above;
+    if (above.rounding > most) return below;
+    return fabs(above.value - below.value) <= GRADCHECK_TOLERANCE * p->scale ? below : none;
 }
 
-/* Compares an entry of a part, by differences that start with *step, and notes the largest error in `row`. */
-static void compare_entry(GradientCheck *c, const Part *p, GradientRow *row, size_t entry, double *step) {
+/* Compares an entry of a part and notes the largest error in `row`. */
+static void compare_entry(GradientCheck *c, const Part *p, GradientRow *row, size_t entry) {
     const Model *m = c->original.engine->model;
-    const double gradient = (double)m->gradients[p->tensor->offset + entry], whole = GRADCHECK_TOLERANCE * p->whole;
-    const bool has_kinks = ACTIVATIONS[m->shape.activation].has_kinks;
-    double slope, served = *step;
+    const double gradient = (double)m->gradients[p->tensor->offset + entry];
     c->parameter = m->parameters + p->tensor->offset + entry;
-    if (has_kinks) slope = slope_among_kinks(c, p, gradient, &served);
-    else {
-        slope = difference_extrapolated(change, c, CENTRAL, p->rounding, p->scale, &served);
-        *step = served; /* the next entry needs much the same */
-    }
-    if (has_kinks && isnan(slope)) {
+    const bool has_kinks = ACTIVATIONS[m->shape.activation].has_kinks;
+    const Slope slope = has_kinks ? slope_among_kinks(c, p, gradient) : slope_by(c, p, CENTRAL);
+    if (has_kinks && isnan(slope.value)) {
         row->skipped++;
         return;
     }
-    const double error = gradient - slope;
-    if (!(fabs(error) <= fmax(GRADCHECK_TOLERANCE * p->scale, fmin(p->rounding / served, whole))))
-        row->failure = "is off";
+    const double error = gradient - slope.value, rounding = fmin(slope.rounding, GRADCHECK_TOLERANCE * p->whole);
+    if (!(fabs(error) <= fmax(GRADCHECK_TOLERANCE * p->scale, rounding))) row->failure = "is off";
     if (row->checked++ == 0 || !(fabs(error) <= fabs(row->error))) {
         row->error = error;
         row->at[0] = entry / p->tensor->width, row->at[1] = entry % p->tensor->width;
     }
 }
 
-/* Compares up to c->entries entries of a part, of which the one with index `largest` has the largest gradient. */
+/* Compares entries of a part: one from each of up to c->entries equal ranges, among them that with index `largest`,
+   which has the largest gradient. */
 static void compare(GradientCheck *c, const Part *p, GradientRow *row, size_t largest) {
     const Rng rng = rng_make(c->original.seed, RNG_SAMPLE, (uint32_t)(row - c->rows));
-    /* The first step is so wide that rounding hides nothing, and no wider. For gradients a billionth of the others'
-       size, as q and k have in the first block of a post-norm model, that is far from zero. */
-    double step = fmin(p->rounding / (DIFFERENCE_ACCURACY * p->scale), WIDEST_STEP);
-    /* One entry is compared from each of `ranges` equal ranges; the largest comes first and settles the step. */
     const size_t ranges = row->count < c->entries ? row->count : c->entries;
-    const size_t first = ((largest + 1) * ranges - 1) / row->count;
     for (size_t n = 0; n < ranges && !isnan(row->error) && !interrupt_signal(); n++) {
-        const size_t range = (first + n) % ranges, begin = row->count * range / ranges;
-        const size_t end = row->count * (range + 1) / ranges;
-        compare_entry(c, p, row, entry_of(p, n == 0 ? largest : begin + rng_below(&rng, n, end - begin)), &step);
+        const size_t begin = row->count * n / ranges, end = row->count * (n + 1) / ranges;
+        const bool has_largest = begin <= largest && largest < end;
+        compare_entry(c, p, row, entry_of(p, has_largest ? largest : begin + rng_below(&rng, n, end - begin)));
     }
 }
 
@@ -170,25 +169,24 @@ void gradcheck_print(const GradientRow *row, FILE *out) {
 
 static void check_block(GradientCheck *c, const Tensor *t, const ColumnBlock *block, bool expected_zero) {
     const Model *m = c->original.engine->model;
-    const Range columns = {block->begin, block->end};
+    const Part all = {.tensor = t, .columns = {0, t->width}};
+    Part p = {.tensor = t, .columns = {block->begin, block->end}, .rounding = 4 * DBL_EPSILON * c->loss};
     size_t largest = 0, somewhere = 0;
     GradientRow *row = &c->rows[c->row_count++];
-    *row = (GradientRow){.expected_zero = expected_zero,
-                         .count = t->count / t->width * range_size(columns),
-                         .largest = find_largest(m, t, columns, &largest)};
+    *row =
+        (GradientRow){.expected_zero = expected_zero, .count = count_of(&p), .largest = find_largest(m, &p, &largest)};
     snprintf(row->name, sizeof row->name, "%s%s%s", t->name, *block->name ? " " : "", block->name);
-    const double found = find_largest(m, t, (Range){0, t->width}, &somewhere);
+    p.whole = find_largest(m, &all, &somewhere);
     /* A tensor that is zero as a whole has no scale of its own; the loss is its scale. */
-    const bool entire = expected_zero && row->count == t->count && isfinite(found);
-    const double whole = entire ? c->loss : found, scale = expected_zero ? whole : row->largest;
-    const Part p = {t, columns, whole, scale, 4 * DBL_EPSILON * c->loss};
+    if (expected_zero && row->count == t->count && isfinite(p.whole)) p.whole = c->loss;
+    p.scale = expected_zero ? p.whole : row->largest;
     compare(c, &p, row, largest);
-    if (!isfinite(whole)) row->failure = "is not finite";
-    else if (expected_zero && row->largest > GRADCHECK_ZERO * whole) row->failure = "must be zero and is not";
+    if (!isfinite(p.whole)) row->failure = "is not finite";
+    else if (expected_zero && row->largest > GRADCHECK_ZERO * p.whole) row->failure = "must be zero and is not";
     else if (!expected_zero && row->largest == 0) row->failure = "is zero and must not be";
-    else if (row->checked == 0) row->failure = "cannot be compared";
-    row->rounded = !row->failure && fabs(row->error) > GRADCHECK_TOLERANCE * scale;
-    row->relative = row->error == 0 ? 0 : fabs(row->error) / (row->rounded ? whole : scale);
+    else if (row->checked == 0) row->failure = "has kinks of ReLU too near for differences (use another seed)";
+    row->rounded = !row->failure && fabs(row->error) > GRADCHECK_TOLERANCE * p.scale;
+    row->relative = row->error == 0 ? 0 : fabs(row->error) / (row->rounded ? p.whole : p.scale);
     if (c->print && !interrupt_signal()) {
         gradcheck_print(row, c->print);
         fflush(c->print);
