@@ -104,7 +104,7 @@ $(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o 
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
 
 # This test counts products.
-$(BUILD)/test_resume: ALL_LDFLAGS += -Wl,--wrap=matmul,--wrap=matmul_product
+$(BUILD)/test_resume: ALL_LDFLAGS += -Wl,--wrap=matmul_product
 
 # Sweeps in these tests start the program that is built beside them.
 $(addprefix $(BUILD)/,test_shares test_sweep test_sweep_resume test_why): | $(BUILD)/train

@@ -189,27 +189,30 @@ static void layernorm_extremes(void **state) {
     assert_all_close(y_far, y_near, 40, 1e-8, "y with a mean of a million");
 }
 
-static void forward_gelu(Layer *l) { gelu_forward(l->y, NULL, l->x, l->in); }
-static void forward_relu(Layer *l) { relu_forward(l->y, NULL, l->x, l->in); }
+/* The formulas in the order of ACTIVATIONS. */
+static double gelu(double x) { return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + .044715 * x * x * x))); }
+static double relu(double x) { return fmax(x, 0); }
+static double (*const FORMULAS[])(double) = {gelu, relu};
+
+static const ActivationRow *activation; /* that forward_activation calls */
+static void forward_activation(Layer *l) { activation->forward(l->y, NULL, l->x, l->in); }
 
 static void activations(void **state) {
     (void)state;
     static const size_t counts[] = {1, 15, 67};
-    for (size_t n = 0; n < COUNT_OF(counts) * 2; n++) {
-        const size_t count = counts[n / 2];
-        const bool relu = n % 2;
-        Layer l = {.forward = relu ? forward_relu : forward_gelu, .in = count, .x = normal_reals(count, 2)};
-        for (size_t i = 0; relu && i < count; i++)
-            if (fabs(l.x[i]) < .01) l.x[i] = i % 2 ? .01 : -.01; /* off the kink */
+    for (size_t n = 0; n < COUNT_OF(counts) * COUNT_OF(FORMULAS); n++) {
+        const size_t count = counts[n / COUNT_OF(FORMULAS)];
+        activation = &ACTIVATIONS[n % COUNT_OF(FORMULAS)];
+        Layer l = {.forward = forward_activation, .in = count, .x = normal_reals(count, 2)};
+        for (size_t i = 0; i < count; i++)
+            if (fabs(l.x[i]) < .01) l.x[i] = i % 2 ? .01 : -.01; /* off the kink of ReLU */
         l.x[0] = 1.5; /* a gradient that is not tiny where there is one entry */
         layer_start(&l, count);
-        for (size_t i = 0; i < count; i++) {
-            const double x = l.x[i], u = sqrt(2 / M_PI) * (x + .044715 * x * x * x);
-            assert_close(l.y[i], relu ? fmax(x, 0) : x / 2 * (1 + tanh(u)), 1e-15 * (1 + fabs(x)), "y[%zu]", i);
-        }
+        for (size_t i = 0; i < count; i++)
+            assert_close(l.y[i], FORMULAS[n % COUNT_OF(FORMULAS)](l.x[i]), 1e-15 * (1 + fabs(l.x[i])), "y[%zu]", i);
         real *dx = filled_reals(count, NAN), *in_place = copied_reals(l.dy, count);
         real *y = reals(count), *derivative = copied_reals(l.x, count);
-        (relu ? relu_forward : gelu_forward)(y, derivative, derivative, count);
+        activation->forward(y, derivative, derivative, count);
         for (size_t i = 0; i < count; i++) assert_close(y[i], l.y[i], 0, "y beside the derivative [%zu]", i);
         activation_backward(dx, l.dy, derivative, count);
         activation_backward(in_place, in_place, derivative, count);
@@ -218,11 +221,11 @@ static void activations(void **state) {
         support_release(NULL);
     }
     real x[6] = {0, -0.0, NAN, 5, -1000, 1000}, dy[6] = {3, 3, 3, NAN, 3, 3}, y[6], dx[6], derivative[6];
-    relu_forward(y, derivative, x, 6);
+    ACTIVATIONS[1].forward(y, derivative, x, 6);
     activation_backward(dx, dy, derivative, 6);
     assert_that(y[0] == 0 && y[1] == 0 && dx[0] == 0 && dx[1] == 0, "ReLU at 0");
     assert_that(isnan(y[2]) && isnan(dx[3]), "ReLU keeps NaN");
-    gelu_forward(y, derivative, x, 6);
+    ACTIVATIONS[0].forward(y, derivative, x, 6);
     activation_backward(dx, dy, derivative, 6);
     assert_that(y[0] == 0 && isnan(y[2]) && isnan(dx[2]) && isnan(dx[3]), "GELU at 0 and NaN");
     assert_that(y[4] == 0 && y[5] == 1000 && dx[4] == 0 && dx[5] == 3, "GELU far out");

@@ -27,10 +27,9 @@ static void forward_is_the_plain_decoder(void **state) {
         setup(&u, &c, n % 2);
         const size_t rows = u.batch.B * u.batch.T, V = u.model.shape.V;
         Plain plain;
-        real *losses = reals(rows);
-        plain_make(&plain, &u.model.shape, &u.model.tensors, u.batch.B, 1);
-        const double total = plain_forward_backward(&plain, losses, NULL, u.model.parameters, u.batch.tokens,
-                                                    u.batch.targets, u.batch.B, u.batch.T, 0);
+        plain_make(&plain, &u.model);
+        const double total = plain_pass(&plain, &u.batch, &(Pass){0});
+        const real *losses = copied_reals(u.model.losses, rows);
         Batch blind = u.batch;
         blind.targets = NULL;
         assert_close(model_forward(&u.model, &blind), 0, 0, "no targets, no loss");

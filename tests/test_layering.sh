@@ -17,9 +17,9 @@ allowed() {
     config | gemm | data | show) echo base ;;
     ops) echo gemm base ;;
     model) echo config ops gemm base ;;
-    plain) echo model/tensors.h config base ;;
+    plain) echo model ops config base ;;
     ranks) echo ops base ;;
-    run) echo ranks model data show config gemm base ;;
+    run) echo ranks model ops data show config gemm base ;;
     train) echo run ranks model plain data show config ops gemm base ;;
     sweep | verbs | live) echo train run model plain data show config ops gemm base ;;
     why) echo sweep train run model data show config base ;;

@@ -99,11 +99,11 @@ for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.a
 done
 
 file=src/model/attention_softmax.c
-mutant 'softmax: ds with + delta' $file 's/(dp\[j\] \* mask\[j\] - delta)/(dp[j] * mask[j] + delta)/'
-mutant 'softmax: delta forgotten' $file 's/(dp\[j\] - delta)/dp[j]/' --set model.dropout=0
-mutant 'softmax: ds without p' $file 's/dp\[j\] = p \* (dp\[j\] - delta)/dp[j] = dp[j] - delta/' --set model.dropout=0
+mutant 'softmax: ds with + delta' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] * mask[j] + delta/'
+mutant 'softmax: delta forgotten' $file 's/ : dp\[j\] - delta)/ : dp[j])/' --set model.dropout=0
+mutant 'softmax: ds without p' $file 's/dp\[j\] = p\[j\] \* (mask/dp[j] = (mask/' --set model.dropout=0
 mutant 'attention: mask of dropout not in dp' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] - delta/'
-mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/s\[j\] = p \* mask\[j\]/s[j] = mask[j] > 0 ? p : 0/'
+mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/p\[j\] \*= mask\[j\]/p[j] *= mask[j] > 0/'
 mutant 'attention: backward sees one key more' $file \
     '/void backward_rows/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
 mutant 'attention: forward sees one key more' $file \
@@ -193,23 +193,23 @@ mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if
 mutant 'model: bias of another layer' $file '/^static void linear_layer(/,/^}/s/weight(w, role + 1, y->layer)/weight(w, role + 1, 0)/' \
     --set model.init=torch
 file=src/model/operations.c
-mutant 'linear: the first product adds to old numbers' $file 's/, !w->begins,/, true,/'
-mutant 'linear: a later batch overwrites the gradient' $file 's/, !w->begins,/, false,/'
+mutant 'linear: the first product adds to old numbers' $file 's/, !begins(w),/, true,/'
+mutant 'linear: a later batch overwrites the gradient' $file 's/, !begins(w),/, false,/'
 file=src/model/arrays.c
 mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0
 
 # shellcheck disable=SC2086
 {
-    shards='--set train.batch=4 --set train.shards=4 --threads 1' teams='--set train.batch=4 --set train.shards=4 --threads 2'
+    shards='--set train.batch=4 --set train.shards=4 --threads 1' parallel='--set train.batch=4 --set train.shards=4 --threads 2'
     mutant 'shards: a sum that waited is forgotten' src/ranks/shards.c '/^double shards_end/,/^}/s/^        add(/        if (level) add(/' $shards
     mutant 'shards: a sum waits where another does' src/ranks/shards.c 's/held = &s->held\[level\]/held = \&s->held[0]/' $shards
-    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)batch_targets(batch))|/ (double)range_size(all))|' $shards
-    mutant 'teams: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $teams
+    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)batch_targets(batch))|/ (double)range_size(d->sequences))|' $shards
+    mutant 'shards at once: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $parallel
     file=src/model/operations.c
-    mutant 'teams: weights by rows of another' $file 's/operand(x, w->team_rows.begin)/operand(x, 0)/' $teams
-    mutant 'teams: LayerNorm by rows of another' $file 's/ln->mean + w->team_rows.begin/ln->mean/' $teams
-    mutant 'teams: tokens of another' $file 's/w->tokens + w->team_rows.begin/w->tokens/' $teams
+    mutant 'shards at once: weights by rows of another' $file 's/operand(x, w->shard_rows.begin)/operand(x, 0)/' $parallel
+    mutant 'shards at once: LayerNorm by rows of another' $file 's/ln->mean + w->shard_rows.begin/ln->mean/' $parallel
+    mutant 'shards at once: tokens of another' $file 's/tokens_of(w) + w->shard_rows.begin/tokens_of(w)/' $parallel
 }
 
 file=src/plain/plain.c
@@ -244,7 +244,7 @@ plain='--set train.engine=plain --set model.dropout=0'
         '/^static void post_norm_backward/,/^}/s/plain_residual_backward(dx, /plain_residual_backward(d->ln_2, /' \
         $plain --set model.norm=post
     mutant 'plain decoder: last LayerNorm from the embeddings' $file 's/block_input(d, L), d->out, block_input(a, L)/block_input(d, L), d->out, a->x/' $plain
-    mutant 'plain batch: a sequence forgotten' $file 's/gradients \&\& b < B/gradients \&\& b + 1 < B/' $plain --set train.batch=2
+    mutant 'plain batch: a sequence forgotten' $file 's/if (pass->with_backward) add_scaled(/if (b > 0) add_scaled(/' $plain --set train.batch=2
 }
 
 file=src/train/optimizer.c

@@ -36,23 +36,14 @@ STAND_IN(renameat, (int from, const char *name, int to, const char *new), (from,
 STAND_IN(mkdir, (const char *path, mode_t mode), (path, mode))
 STAND_IN(mkdirat, (int above, const char *name, mode_t mode), (above, name, mode))
 STAND_IN(unlinkat, (int above, const char *name, int flags), (above, name, flags))
-/* Products are everywhere: in training, evaluation, attention statistics and samples. The linker gives both functions
-   that make them to these (the Makefile's --wrap, which also chooses the names). */
-static void count_product(void) {
-    if (__atomic_load_n(&stops_at, __ATOMIC_RELAXED) >= 0 && __atomic_fetch_sub(&stops_at, 1, __ATOMIC_RELAXED) == 0)
-        raise(SIGTERM);
-}
+/* Products are everywhere: in training, evaluation, attention statistics and samples. The linker gives the function
+   that makes them to this one (the Makefile's --wrap, which also chooses the names). */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 __typeof__(matmul_product) __real_matmul_product, __wrap_matmul_product;
 void __wrap_matmul_product(const Product *product, const void *a, const void *b, real *c) {
-    count_product();
+    if (__atomic_load_n(&stops_at, __ATOMIC_RELAXED) >= 0 && __atomic_fetch_sub(&stops_at, 1, __ATOMIC_RELAXED) == 0)
+        raise(SIGTERM);
     __real_matmul_product(product, a, b, c);
-}
-__typeof__(matmul) __real_matmul, __wrap_matmul;
-void __wrap_matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
-                   const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
-    count_product();
-    __real_matmul(operands, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, accumulate, c, ldc);
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 

@@ -106,8 +106,8 @@ static size_t expected_at_once(size_t shards, size_t threads) {
     return count;
 }
 
-/* Several shards at the same time, by teams of one thread or more. In the second run a shard has several slices, in the
-   third the threads of a team share a sequence, and in the last a slice has room for one shard only. Long contexts are
+/* Several shards at the same time, by one thread each or more. In the second run a shard has several slices, in the
+   third the threads of a shard share a sequence, and in the last a slice has room for one shard only. Long contexts are
    tried with 2, 5 and 8 threads. */
 static void threads_change_no_bit(void **state) {
     (void)state;
@@ -140,13 +140,14 @@ static void threads_change_no_bit(void **state) {
 static real *gradients_of(Setup *s, size_t shard) {
     const size_t T = s->model.shape.T;
     for (uint64_t part = 0; part < 2; part++) {
+        const Division division = {{shard * 2, shard * 2 + 2}, 1, 2, &s->model.gradients};
         const Pass pass = {.training = true,
                            .seed = config.train.seed,
                            .micro_step = 2 * NUMBER + part,
                            .with_backward = true,
                            .zero_gradients = part == 0,
-                           .sequences = {shard * 2, shard * 2 + 2},
-                           .batch_weight = .5};
+                           .batch_weight = .5,
+                           .division = &division};
         corpus_training_batch(&s->corpus, pass.seed, pass.micro_step, B, T, s->tokens, s->targets);
         model_pass(&s->model, &(Batch){s->tokens, s->targets, B, T}, &pass);
     }

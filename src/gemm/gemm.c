@@ -60,7 +60,7 @@ static size_t tile_row(const Tiles *tiles, size_t t) {
 }
 static size_t tile_rows(const Tiles *tiles, size_t t) { return tiles->height + (t < tiles->higher); }
 
-/* Where a block of at most `count` tiles from tile t on ends. */
+/* Returns the end of a block of at most `count` tiles from tile t on. */
 static size_t tiles_end(const Tiles *tiles, size_t t, size_t count) {
     return tiles->count - t < count ? tiles->count : t + count;
 }

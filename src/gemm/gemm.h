@@ -1,5 +1,6 @@
 /* Products of single-precision matrices, for the sizes this program has: a few hundred to a few thousand rows, and
-   inner dimensions of 32 to some thousand, where a general BLAS spends a fifth of its time on preparation.
+   inner dimensions of 32 to some thousand, where a general BLAS spends a fifth of its time on preparation. docs/gemm.md
+   explains the words tile, panel, piece and strip, and has measurements.
 
    How: B is packed into panels as wide as a tile, which stay in the second-level cache; a tile of C is accumulated in
    registers over up to 384 steps of k, with bf16 768, while its panel, or with AMX its rows of A, is in the first-level

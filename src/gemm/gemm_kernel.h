@@ -21,7 +21,8 @@ typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
 typedef int NAME(ints) __attribute__((vector_size(4 * LANES)));
 
-/* Whether A or B is in memory as bf16. In a kernel of floats, the constant EACH shows the compiler that neither is. */
+/* Return whether A or B is in memory as bf16. In a kernel of floats, the constant EACH shows the compiler that neither
+ * is. */
 static inline bool NAME(a_is_bf16)(const Product *o) {
     return EACH == 2 && operand_is_bf16(o->operands, OPERANDS_A_BF16);
 }
@@ -37,7 +38,7 @@ static inline const void *NAME(stored_b)(const Product *o, const void *b, size_t
     return (const char *)b + (row * o->ldb + column) * size_of(NAME(b_is_bf16)(o));
 }
 
-/* How many elements hold `steps` steps of k. */
+/* Returns how many elements hold `steps` steps of k. */
 static inline size_t NAME(depth_of)(size_t steps) {
     const size_t depth = (steps + EACH - 1) / EACH;
     return (depth + GRAIN - 1) / GRAIN * GRAIN;
@@ -53,7 +54,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(store)(float *c, N
     if (!accumulate) *out = alpha * sum;
 }
 
-/* What a thread does before it uses the processor's tiles. */
+/* Prepares the thread for the processor's tiles. */
 static inline TARGET void NAME(begin)(void) {
 #if PAIRS == 3
     static _Thread_local bool is_configured;

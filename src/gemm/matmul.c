@@ -7,8 +7,8 @@
 
 static int threads_offered;
 
-/* What is the same for every product of this process. It is set before main: nobody can multiply, or say what
-   multiplies, before it is known. */
+/* Facts that are the same for every product of this process. They are set before main, so they are known before the
+   first product. */
 static GemmKernel kernels[2]; /* for operands of `real`, and of bf16 */
 
 __attribute__((constructor)) static void begin(void) {
@@ -29,11 +29,6 @@ void matmul_product(const Product *o, const void *a, const void *b, real *c) {
 void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
                    const StripConsumer *consumer) {
     if (product->m > 0 && product->n > 0) gemm_strips(kernels[1], product, a, b, bias, consumer);
-}
-
-void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
-            const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
-    matmul_product(&(Product){op_a, op_b, accumulate, m, n, k, lda, ldb, ldc, alpha, WHOLE, 0, operands}, a, b, c);
 }
 
 bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }

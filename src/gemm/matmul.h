@@ -17,7 +17,7 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
    LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
-/* What is multiplied: the operands as they are, or both rounded to bf16. In the latter case a, b or both may be in
+/* The operands of a product: as they are, or both rounded to bf16. In the latter case a, b or both may be in
    memory as rows of bf16 already (gemm/bf16.h; lda and ldb are their strides). Where k runs along such rows (a PLAIN, b
    TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
    an even column. Of such an a, 15 rows beyond m are read but not used. Sums are of `real`. If real is double, nothing
@@ -30,7 +30,7 @@ typedef enum {
     OPERANDS_BF16 = OPERANDS_A_BF16 | OPERANDS_B_BF16
 } Operands;
 static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
-/* Whether a (OPERANDS_A_BF16) or b (OPERANDS_B_BF16) is in memory as bf16. */
+/* Returns whether a (OPERANDS_A_BF16) or b (OPERANDS_B_BF16) is in memory as bf16. */
 static inline bool operand_is_bf16(Operands operands, Operands which) { return (operands & which) == which; }
 
 typedef struct {
@@ -48,10 +48,6 @@ typedef struct {
    k is at least 1. c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that
    are said to be zero must be zero. */
 void matmul_product(const Product *product, const void *a, const void *b, real *c);
-
-/* matmul_product without a triangle. */
-void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
-            const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
 /* Some rows and some columns of C, complete. They are in a cache, and the next strip overwrites them. */
 typedef struct {
@@ -78,18 +74,18 @@ void matmul_load_openblas(void);
 /* matmul_product by OpenBLAS, for comparison. */
 void matmul_openblas(const Product *product, const void *a, const void *b, real *c);
 
-/* Whether this build on this processor makes its products itself (gemm/gemm.h). Then results do not depend on OpenBLAS,
-   nor on the number of threads. */
+/* Returns whether this build on this processor makes its products itself (gemm/gemm.h). Then results depend neither on
+   OpenBLAS nor on the number of threads. */
 bool matmul_is_own(void);
 
-/* What makes the products: "sqrtdk" or "OpenBLAS"; of bf16 "AMX-BF16", "AVX512-BF16" or "emulated bf16". */
+/* Returns the name of the kernels: "sqrtdk" or "OpenBLAS"; of bf16 "AMX-BF16", "AVX512-BF16" or "emulated bf16". */
 const char *matmul_kernels(bool bf16);
 
 /* Bytes of each thread's buffers, for packed operands and a strip; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
 
-/* How many threads OpenMP offered when the program started: one per processor, or OMP_NUM_THREADS. OpenBLAS is kept on
-   one thread per call, and its OpenMP build limits OpenMP with it: omp_get_max_threads no longer says so. */
+/* Returns how many threads OpenMP offered when the program started: one per processor, or OMP_NUM_THREADS. OpenBLAS is
+   set to one thread per call, and its OpenMP build then limits omp_get_max_threads to one as well. */
 int matmul_threads_offered(void);
 
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */

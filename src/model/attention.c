@@ -50,8 +50,8 @@ double attention_flops(const AttentionConfig *a, size_t T) {
     return (a->score == SCORE_ADDITIVE ? 6 : 4) * (double)(a->H * a->D) * (double)T;
 }
 
-/* Whether a head's queries, keys or values are copied into scratch. Products read them in place where nothing else does
-   and, in bf16, D numbers are a whole row (gemm/bf16.h). */
+/* Returns whether a head's queries, keys or values are copied into scratch. Products read them in place where nothing
+   else does and, in bf16, D numbers are a whole row (gemm/bf16.h). */
 static bool is_copied(const AttentionConfig *a, AttentionPart part) {
     return (part != VALUE && scores_read_reals(a)) || (a->bf16 && a->D != bf16_stride(a->D));
 }
@@ -104,8 +104,8 @@ real attention_multiplier(const AttentionArrays *l, size_t head) {
     return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : l->attention->multiplier;
 }
 
-/* Where the pair's queries, keys or values begin in an array (B,T,3HD) with rows `stride` apart. Its output begins in
-   one of (B,T,HD) where its queries would. */
+/* Returns where the pair's queries, keys or values begin in an array (B,T,3HD) with rows `stride` apart. Its output
+   begins in one of (B,T,HD) where its queries would. */
 static size_t part_at(const AttentionArrays *l, size_t pair, AttentionPart part, size_t stride) {
     const AttentionConfig *a = l->attention;
     return pair / a->H * l->T * stride + attention_columns(a, part, pair % a->H).begin;
@@ -177,11 +177,11 @@ static QueryTile tile_at(const AttentionArrays *l, size_t first) {
     return (QueryTile){first, count, first + count, whole_lanes(first + count)};
 }
 
-/* What stage 1 multiplies the raw scores by: the multiplier, which is the `alpha` of its product. With score_precision
-   the raw scores are rounded before they are multiplied, so stage 2 multiplies them. */
+/* Returns what stage 1 multiplies the raw scores by: the multiplier, which is the `alpha` of its product. With
+   score_precision the raw scores are rounded before they are multiplied, so stage 2 multiplies them. */
 static real forward_multiplier(const Head *h) { return rounds_scores(h->a) ? 1 : h->multiplier; }
 
-/* What stage 1 multiplies dq and dk by: the multiplier, which is the `alpha` of its two products. A learned
+/* Returns what stage 1 multiplies dq and dk by: the multiplier, which is the `alpha` of its two products. A learned
    multiplier's own gradient needs dq or dv unmultiplied, so multiplier_backward multiplies them after all tiles.
    Rounding changes nothing here: its gradient is taken as the identity's. */
 static real backward_multiplier(const Head *h) { return h->a->learned == LEARNED_NO ? h->multiplier : 1; }

@@ -68,8 +68,8 @@ typedef enum {
     PARAMETER_SINK,       /* (H): the sink's score */
     ATTENTION_PARAMETERS
 } AttentionParameter;
-/* How many heads have their own of a parameter, 1 where all share it, and how many numbers a head uses, 0 where there
-   is no such parameter. */
+/* The number of heads with numbers of their own, 1 where all share them, and the numbers that a head uses, 0 where
+   there is no such parameter. */
 typedef struct {
     size_t heads, size;
 } ParameterShape;
@@ -132,8 +132,8 @@ void attention_clip(const AttentionConfig *a, double limit, const real *score_ma
 
 /* --- For measurements, pictures and predictions: after a forward pass, without dropout. */
 
-/* What rounding to attention.score_precision does to queries, keys and visible scores: how many finite numbers become
-   infinite, how many become subnormal or zero, and how many scores are infinite or NaN in the end. */
+/* Counts of what rounding to attention.score_precision does to queries, keys and visible scores: the finite numbers
+   that become infinite, those that become subnormal or zero, and the scores that are infinite or NaN in the end. */
 typedef struct {
     double overflows, subnormals, infinities;
 } AttentionRounding;
@@ -149,8 +149,8 @@ typedef enum { SCORES_RAW, SCORES_MODIFIED } ScoreStage;
 void attention_scores(const AttentionArrays *layer, size_t pair, size_t first, size_t count, ScoreStage stage,
                       real *scores, AttentionRounding *rounding, real *scratch);
 
-/* What makes a head's weights from its raw scores, beside the config: the multiplier, and the score of the sink,
-   -infinity where there is none. */
+/* The multiplier of a head, and the score of its sink, -infinity where there is none. With the config, these make its
+   weights from its raw scores. */
 real attention_multiplier(const AttentionArrays *layer, size_t head);
 real attention_sink(const AttentionArrays *layer, size_t head);
 
@@ -173,11 +173,11 @@ SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *
 void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dqkv, const real *dout,
                               size_t first, size_t count, double *query, double *scores, real *scratch);
 
-/* Whether the gradient of the queries, keys or values, or of their weights, or (is_bias) of their bias, vanishes
-   whatever the loss: the softmax of a single score is 1, and a key's bias adds the same number to all products of a
+/* Returns whether the gradient of the queries, keys or values, or of their weights, or (is_bias) of their bias,
+   vanishes for any loss: the softmax of a single score is 1, and a key's bias adds the same number to all products of a
    row, which softmax ignores. */
 bool attention_gradient_vanishes(const AttentionConfig *attention, AttentionPart part, bool is_bias, size_t T);
-/* Whether the gradient of a parameter vanishes whatever the loss. */
+/* Returns whether the gradient of a parameter vanishes for any loss. */
 bool attention_parameter_vanishes(const AttentionConfig *attention, AttentionParameter parameter, size_t T);
 
 /* The root mean square of modified scores of rows of 1 to T keys whose queries and keys have independent normal entries

@@ -1,4 +1,4 @@
-/* What the files of attention share. Included only by attention*.c.
+/* Types and functions that the files of attention share. Included only by attention*.c.
 
        attention.c             both passes of a head, which call the stages in turn, and what measurements ask for
        attention_scores.c      stage 1, the raw scores; queries and keys as they are scored
@@ -15,7 +15,7 @@
 #include "model/attention.h"
 #include "ops/lanes.h"
 
-/* What a product reads: `real`, which it rounds where the model's products round, or rows of bf16 (gemm/bf16.h). */
+/* An operand of a product: `real`, which it rounds where the model's products round, or rows of bf16 (gemm/bf16.h). */
 typedef struct {
     const void *rows;
     size_t stride; /* in numbers */
@@ -45,7 +45,7 @@ typedef struct {
     size_t stride, o_stride;
 } HeadGradients;
 
-/* What the pair's part of the partial gradients has of a parameter. */
+/* Returns the pair's partial gradient of a parameter. */
 static inline real *partial_of(const Head *h, AttentionParameter parameter) {
     size_t at = h->pair * attention_partials(h->a);
     for (AttentionParameter p = 0; p < parameter; p++) at += attention_parameter(h->a, p).size;
@@ -62,7 +62,7 @@ typedef struct {
 static inline size_t whole_lanes(size_t n) { return n == SIZE_MAX ? n : (n + LANES - 1) / LANES * LANES; }
 
 static inline bool rounds_scores(const AttentionConfig *a) { return a->precision != PRECISION_FP32; }
-/* Whether anything but a product reads queries and keys. */
+/* Returns whether anything but a product reads queries and keys. */
 static inline bool scores_read_reals(const AttentionConfig *a) {
     return a->qk_norm != QK_NORM_NONE || rounds_scores(a) || a->score == SCORE_ADDITIVE || a->learned != LEARNED_NO;
 }

@@ -1,4 +1,4 @@
-/* How the parameters start: a rule (a distribution and its width) for each column block of a tensor, from the tensor's
+/* The initial parameters: a rule (a distribution and its width) for each column block of a tensor, from the tensor's
    initializer and model.init, and the drawing by that rule. Each entry is drawn by counter from its tensor's own
    stream, so tensors start alike in models that differ elsewhere, and with any number of threads. */
 #include "model/initialization.h"

@@ -13,7 +13,7 @@ static real *own_scratch(const Model *m) { return m->scratch + (size_t)omp_get_t
 /* The part of the scratch that attention_scores leaves alone, for the weights of a row and of its sink. */
 static double *weights_in(real *scratch, size_t T) { return (void *)(scratch + ATTENTION_TILE * T); }
 
-/* What is known of one head's visible entries and rows. `squares` sums squared differences from the mean, updated row
+/* Sums over one head's visible entries and rows. `squares` sums squared differences from the mean, updated row
    by row (Chan, Golub, LeVeque 1979): the sum of squares minus the square of the sum would cancel. */
 typedef struct {
     double entries, mean, squares, maximum;

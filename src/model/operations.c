@@ -1,5 +1,5 @@
 /* The operations of worker.h. Each takes from the model the arrays that one function of ops/ or of attention.h needs,
-   and calls it on this thread's rows or part of a weight, since ops/ knows neither the model nor threads. In the
+   and calls it on this thread's rows or its tile of a weight, since ops/ knows neither the model nor threads. In the
    forward pass and in the gradients of activations, attention alone reads rows of other threads, and only where threads
    share sequences; the gradients of weights are sums over all rows, after a barrier. */
 #include <omp.h>
@@ -13,22 +13,30 @@
 
 static Operands operands(const Worker *w) { return operands_rounded(w->m->shape.attention.bf16); }
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
-static size_t rows_of_team(const Worker *w) { return range_size(w->team_rows); }
+static size_t rows_of_shard(const Worker *w) { return range_size(w->shard_rows); }
+static size_t T_of(const Worker *w) { return w->slice->batch->T; }
+
+/* The tokens and targets by their row in the arrays; targets may be NULL. */
+static const int32_t *tokens_of(const Worker *w) { return w->slice->batch->tokens + w->batch_row; }
+static const int32_t *targets_of(const Worker *w) {
+    const int32_t *targets = w->slice->batch->targets;
+    return targets ? targets + w->batch_row : NULL;
+}
 
 static real *values(const Worker *w, const Activation *a) { return a->values + w->rows.begin * a->width; }
 static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
 
-/* The first of the team's rows. */
-static real *team_values(const Worker *w, const Activation *a) { return a->values + w->team_rows.begin * a->width; }
-static real *team_gradients(const Worker *w, const Activation *a) {
-    return a->gradient + w->team_rows.begin * a->width;
+/* The first of the shard's rows. */
+static real *shard_values(const Worker *w, const Activation *a) { return a->values + w->shard_rows.begin * a->width; }
+static real *shard_gradients(const Worker *w, const Activation *a) {
+    return a->gradient + w->shard_rows.begin * a->width;
 }
 
 /* A row of an activation, or of a gradient, that is kept in bf16. */
 static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
 static Bf16 *kept_gradient(const Activation *a, size_t row) { return a->kept_gradient + row * bf16_stride(a->width); }
 
-/* What a product reads of an activation, or of a gradient, from a row on: bf16 if that is kept in bf16. */
+/* Return an activation, or a gradient, from a row on, as products read it: bf16 if it is stored in bf16. */
 static const void *operand(const Activation *x, size_t row) {
     return x->kept ? (const void *)kept(x, row) : x->values + row * x->width;
 }
@@ -43,7 +51,7 @@ static Operands gradient_operands(const Worker *w, const Activation *y) {
 }
 
 /* This thread's scratch: for attention, or for a row that is computed and then kept in bf16. */
-static real *scratch_of(const Worker *w) { return w->m->scratch + w->thread * w->m->scratch_size; }
+static real *scratch_of(const Worker *w) { return w->m->scratch + (size_t)omp_get_thread_num() * w->m->scratch_size; }
 
 /* A whole parameter tensor and its gradient; NULL when the model has no such tensor. */
 static real *weight(const Worker *w, TensorRole role, size_t layer) {
@@ -54,18 +62,19 @@ static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
 }
 
 void start_clock(const Worker *w) {
-    if (w->m->profiles) w->m->profiles[w->thread].last = omp_get_wtime();
+    if (w->m->profiles) w->m->profiles[omp_get_thread_num()].last = omp_get_wtime();
 }
 
 void end_operation(const Worker *w, PassOperation op) {
     if (!w->m->profiles) return;
-    Profile *p = &w->m->profiles[w->thread];
+    Profile *p = &w->m->profiles[omp_get_thread_num()];
     const double now = omp_get_wtime();
     p->seconds[op] += now - p->last;
     p->last = now;
 }
 
-/* All teams wait for each other, which is no error: they have the same size and come to the same barriers. */
+/* The threads of all shards wait for each other, which is no error: shards have as many threads each, and come to the
+   same barriers. */
 void barrier(const Worker *w) {
     if (w->count == 1) return;
 #pragma omp barrier
@@ -73,13 +82,13 @@ void barrier(const Worker *w) {
 }
 
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
-    const Pass *p = w->pass;
+    const Pass *p = w->slice->pass;
     return dropout_make(p->training ? w->m->shape.dropout : 0, p->seed, p->micro_step, (uint32_t)(3 * layer) + site);
 }
 
 void op_embedding_forward(const Worker *w, const Activation *x) {
     const Dropout dropout = dropout_at(w, 0, DROPOUT_EMBEDDING);
-    embedding_forward(x->values, w->tokens, weight(w, WTE, 0), weight(w, WPE, 0), w->T, x->width, w->rows);
+    embedding_forward(x->values, tokens_of(w), weight(w, WTE, 0), weight(w, WPE, 0), T_of(w), x->width, w->rows);
     dropout_rows(values(w, x), values(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
     end_operation(w, OP_EMBEDDING);
 }
@@ -89,8 +98,9 @@ void op_embedding_backward(const Worker *w, const Activation *x) {
     dropout_rows(gradients(w, x), gradients(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
     end_operation(w, OP_EMBEDDING_BACK);
     barrier(w);
-    embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), team_gradients(w, x),
-                       w->tokens + w->team_rows.begin, rows_of_team(w), w->T, x->width, columns_of(w, x->width));
+    embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), shard_gradients(w, x),
+                       tokens_of(w) + w->shard_rows.begin, rows_of_shard(w), T_of(w), x->width,
+                       columns_of(w, x->width));
     end_operation(w, OP_EMBEDDING_BACK);
 }
 
@@ -115,13 +125,13 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
 
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role) {
     layernorm_backward_weight(weight_gradient(w, role, ln->y.layer), weight_gradient(w, role + 1, ln->y.layer),
-                              team_gradients(w, &ln->y), team_values(w, x), ln->mean + w->team_rows.begin,
-                              ln->rstd + w->team_rows.begin, rows_of_team(w), x->width, columns_of(w, x->width));
+                              shard_gradients(w, &ln->y), shard_values(w, x), ln->mean + w->shard_rows.begin,
+                              ln->rstd + w->shard_rows.begin, rows_of_shard(w), x->width, columns_of(w, x->width));
     end_operation(w, OP_LAYERNORM_BACK);
 }
 
-/* What a consumer of strips needs: the thread, whose rows they are; the activation that it keeps, or whose gradient it
-   keeps; and in the forward pass of c_fc also the output of the activation function. */
+/* Passed to strip callbacks: the thread, the activation that they write, or whose gradient they write, and in the
+   forward pass of c_fc the output of the activation function. */
 typedef struct {
     const Worker *w;
     const Activation *a, *act;
@@ -167,12 +177,12 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(w, role + 1, y->layer);
-    const void *dy = gradient_operand(y, w->team_rows.begin);
+    const void *dy = gradient_operand(y, w->shard_rows.begin);
     const Operands both = operands_with(w, x) | (y->kept_gradient ? OPERANDS_B_BF16 : operands(w));
-    linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->team_rows.begin), dy, rows_of_team(w),
-                           x->width, y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !w->begins,
+    linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->shard_rows.begin), dy, rows_of_shard(w),
+                           x->width, y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
                            both);
-    if (bias) linear_backward_bias(bias, dy, rows_of_team(w), y->width, columns_of(w, y->width), both);
+    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), y->width, columns_of(w, y->width), both);
     end_operation(w, OP_LINEAR_WEIGHTS);
 }
 
@@ -181,10 +191,10 @@ static void exchange_rows(const Worker *w) {
     if (w->splits_sequences) barrier(w);
 }
 static AttentionArrays attention_of(const Worker *w, size_t layer) {
-    AttentionArrays a = model_attention(w->m, layer, w->T);
+    AttentionArrays a = model_attention(w->m, layer, T_of(w));
     a.dropout = dropout_at(w, layer, DROPOUT_ATTENTION_WEIGHTS);
     a.batch_row = w->batch_row;
-    a.cached = w->pass->cached;
+    a.cached = w->slice->pass->cached;
     return a;
 }
 
@@ -199,15 +209,15 @@ void op_attention_forward(const Worker *w, const Activation *att) {
 
 /* Measures the gradients of this thread's rows, which those of the next block overwrite. */
 static void measure_rows(const Worker *w, const AttentionArrays *a, const Activation *qkv, const Activation *att) {
-    const size_t T = w->T, H = w->m->shape.attention.H;
+    const size_t T = T_of(w), H = w->m->shape.attention.H;
     for (size_t row = w->rows.begin, count; row < w->rows.end; row += count) {
         const size_t first = row % T;
         count = T - first < w->rows.end - row ? T - first : w->rows.end - row;
         if (count > ATTENTION_TILE) count = ATTENTION_TILE;
         for (size_t head = 0; head < H; head++) {
-            const size_t at = (qkv->layer * H + head) * rows_of_team(w) + row;
+            const size_t at = (qkv->layer * H + head) * rows_of_shard(w) + row;
             attention_gradient_norms(a, row / T * H + head, qkv->gradient, att->gradient, first, count,
-                                     w->pass->query_norms + at, w->pass->score_norms + at, scratch_of(w));
+                                     w->slice->pass->query_norms + at, w->slice->pass->score_norms + at, scratch_of(w));
         }
     }
 }
@@ -219,13 +229,13 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
     end_operation(w, OP_ATTENTION_BACK);
     exchange_rows(w);
     end_operation(w, OP_WAIT);
-    if (w->pass->query_norms) measure_rows(w, &a, qkv, att);
+    if (w->slice->pass->query_norms) measure_rows(w, &a, qkv, att);
 }
 
-/* One thread of the team adds up all its partial gradients: they are too few to be split among threads. */
+/* One thread of the shard adds up all its partial gradients: they are too few to be split among threads. */
 void op_attention_parameters_backward(const Worker *w, const Activation *att) {
     const size_t H = w->m->shape.attention.H;
-    const Range pairs = {w->team_rows.begin / w->T * H, w->team_rows.end / w->T * H};
+    const Range pairs = {w->shard_rows.begin / T_of(w) * H, w->shard_rows.end / T_of(w) * H};
     const AttentionArrays a = attention_of(w, att->layer);
     real *own[ATTENTION_PARAMETERS];
     if (w->id != 0 || attention_partials(a.attention) == 0) return;
@@ -236,7 +246,7 @@ void op_attention_parameters_backward(const Worker *w, const Activation *att) {
 }
 
 static void activation_forward(const Worker *w, real *y, real *derivative, const real *x, size_t n) {
-    (w->m->shape.relu ? relu_forward : gelu_forward)(y, w->pass->with_backward ? derivative : NULL, x, n);
+    ACTIVATIONS[w->m->shape.activation].forward(y, w->slice->pass->with_backward ? derivative : NULL, x, n);
 }
 
 /* From a strip of fc (c->a), keeps act and, if a backward pass follows, the derivative. */
@@ -249,7 +259,7 @@ static void activate_strip(void *context, const Strip *s) {
         const size_t row = strip_row(c, s, r);
         activation_forward(c->w, y, derivative, s->c + r * n, n);
         bf16_round(kept(c->act, row) + first, 0, y, 0, 1, n);
-        if (c->w->pass->with_backward) bf16_round(kept(c->a, row) + first, 0, derivative, 0, 1, n);
+        if (c->w->slice->pass->with_backward) bf16_round(kept(c->a, row) + first, 0, derivative, 0, 1, n);
     }
     end_operation(c->w, OP_ACTIVATION);
 }
@@ -326,24 +336,24 @@ void op_unembedding_backward_input(const Worker *w, const Activation *x) {
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     const Tile own = {{0, logits->width}, columns_of(w, x->width)};
-    linear_backward_weight(weight_gradient(w, output_role(w), 0), team_gradients(w, logits), team_values(w, x),
-                           rows_of_team(w), logits->width, x->width, own, true, operands(w));
+    linear_backward_weight(weight_gradient(w, output_role(w), 0), shard_gradients(w, logits), shard_values(w, x),
+                           rows_of_shard(w), logits->width, x->width, own, true, operands(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 
 void op_cross_entropy_forward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
-    if (w->targets)
+    if (targets_of(w))
         cross_entropy_forward(m->losses + w->batch_row + first, m->sums + first, values(w, &m->logits),
-                              w->targets + first, rows_of(w), m->logits.width);
+                              targets_of(w) + first, rows_of(w), m->logits.width);
     end_operation(w, OP_LOSS);
 }
 
 void op_cross_entropy_backward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
-    cross_entropy_backward(gradients(w, &m->logits), m->sums + first, w->targets + first, w->loss_weight, rows_of(w),
-                           m->logits.width);
+    cross_entropy_backward(gradients(w, &m->logits), m->sums + first, targets_of(w) + first, w->slice->loss_weight,
+                           rows_of(w), m->logits.width);
     end_operation(w, OP_LOSS_BACK);
 }

@@ -19,7 +19,7 @@ ModelShape model_shape(const Config *config, size_t vocabulary) {
         .pre_norm = config->model.norm == NORM_PRE,
         .bias = config->model.bias,
         .tied = config->model.tie_embeddings,
-        .relu = config->model.activation == ACTIVATION_RELU,
+        .activation = config->model.activation,
         .dropout = config->model.dropout,
     };
 }

@@ -9,7 +9,8 @@
 typedef struct {
     size_t T, C, F, V, L;
     AttentionConfig attention; /* H, D, and how scores are made */
-    bool pre_norm, bias, tied, relu;
+    ActivationFunction activation;
+    bool pre_norm, bias, tied;
     double dropout;
 } ModelShape;
 
@@ -61,7 +62,7 @@ static inline TensorRole attention_role(AttentionParameter parameter) {
     return (TensorRole)((int)ATTN_V + (int)parameter);
 }
 
-/* How entries are initialized; initialization.c has the distributions. */
+/* The initialization of a tensor's entries; initialization.c has the distributions. */
 typedef enum {
     INITIAL_ZEROS,
     INITIAL_ONES,
@@ -117,7 +118,7 @@ bool tensor_describe(Tensor *tensor, const ModelShape *shape, TensorRole role, s
 
 /* NULL when the model has no such tensor (bias = no, tied embeddings). A tensor outside the layers has layer 0. */
 const Tensor *tensor_find(const TensorTable *table, TensorRole role, size_t layer);
-/* Where a tensor starts in `flat`; NULL when the model has no such tensor. */
+/* Returns where a tensor starts in `flat`, or NULL when the model has no such tensor. */
 real *tensor_at(const TensorTable *table, real *flat, TensorRole role, size_t layer);
 /* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);

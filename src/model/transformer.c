@@ -131,53 +131,39 @@ static void backward(const Worker *w) {
     op_embedding_backward(w, &m->x);
 }
 
-/* A slice: the sequences `part` of each shard. In the arrays one shard's sequences follow the other's. */
-typedef struct {
-    const Batch *batch;
-    const Pass *pass;
-    size_t first;     /* the batch's first sequence that takes part */
-    size_t B, shards; /* sequences of a shard, and the number of shards */
-    Range part;       /* of 0 .. B - 1 */
-} Slice;
-
-/* The first row of a shard's part of the slice: in the batch, and in the arrays. */
+/* The first row of a shard's sequences of the slice: in the batch, and in the arrays. In the arrays one shard's
+   sequences follow the other's. */
 static size_t batch_row(const Slice *s, size_t shard) {
-    return (s->first + shard * s->B + s->part.begin) * s->batch->T;
+    return (s->division->sequences.begin + shard * s->B + s->sequences.begin) * s->batch->T;
 }
-static size_t array_row(const Slice *s, size_t shard) { return shard * range_size(s->part) * s->batch->T; }
+static size_t array_row(const Slice *s, size_t shard) { return shard * range_size(s->sequences) * s->batch->T; }
 
 static Range moved(Range range, size_t by) { return (Range){range.begin + by, range.end + by}; }
 
-/* Each thread of a team takes whole sequences. If one thread would then have over an eighth more than its share, each
-   takes rows instead. After cached positions, one thread takes all rows, because they are too few to share. */
-static Worker worker_make(Model *m, const Slice *s, size_t shard, size_t id, size_t count, real loss_weight) {
-    const Pass *pass = s->pass;
-    const size_t B = range_size(s->part), T = s->batch->T, H = m->shape.attention.H;
-    const size_t row = array_row(s, shard), shift = batch_row(s, shard) - row;
+/* Each of `count` threads of a shard takes whole sequences. If one of them would then have over an eighth more than its
+   share, each takes rows instead. After cached positions, one thread takes all rows, because they are too few to share.
+   */
+static Worker worker_make(Model *m, const Slice *s, size_t shard, size_t id, size_t count) {
+    const size_t B = range_size(s->sequences), T = s->batch->T, H = m->shape.attention.H, cached = s->pass->cached;
+    const size_t row = array_row(s, shard);
     const Range sequences = range_split(B, 1, id, count);
     const bool splits = 8 * count * range_size(range_split(B, 1, 0, count)) > 9 * B;
-    const Range rows = splits ? range_split(B * T - pass->cached, 1, id, count)
-                              : (Range){sequences.begin * T, sequences.end * T - pass->cached};
+    const Range rows =
+        splits ? range_split(B * T - cached, 1, id, count) : (Range){sequences.begin * T, sequences.end * T - cached};
     const Range pairs = splits ? range_split(B * H, 1, id, count) : (Range){sequences.begin * H, sequences.end * H};
     return (Worker){.m = m,
-                    .pass = pass,
-                    .tokens = s->batch->tokens + shift,
-                    .targets = s->batch->targets ? s->batch->targets + shift : NULL,
-                    .T = T,
-                    .loss_weight = loss_weight,
-                    .thread = (size_t)omp_get_thread_num(),
+                    .slice = s,
                     .id = id,
                     .count = count,
-                    .gradients = pass->gradients ? pass->gradients[shard] : m->gradients,
-                    .begins = pass->zero_gradients && s->part.begin == 0,
-                    .batch_row = shift,
-                    .team_rows = {row, row + B * T},
-                    .rows = moved(rows, row + pass->cached),
+                    .gradients = s->division->gradients[shard],
+                    .batch_row = batch_row(s, shard) - row,
+                    .shard_rows = {row, row + B * T},
+                    .rows = moved(rows, row + cached),
                     .pairs = moved(pairs, shard * B * H),
                     .splits_sequences = splits};
 }
 
-/* Starts the team's gradients at zero, except those of the weights of linear layers in blocks, which the first product
+/* Starts the shard's gradients at zero, except those of the weights of linear layers in blocks, which the first product
    overwrites. */
 static void zero_gradients(const Worker *w) {
     const TensorTable *table = &w->m->tensors;
@@ -192,23 +178,24 @@ static void zero_gradients(const Worker *w) {
 
 static void pass_shard(const Worker *w) {
     start_clock(w);
-    if (w->begins) zero_gradients(w);
+    if (begins(w)) zero_gradients(w);
     end_operation(w, OP_CLEAR);
     forward(w);
-    if (!w->pass->with_backward) return;
+    if (!w->slice->pass->with_backward) return;
     barrier(w); /* all gradients are zero before any thread adds to them */
     backward(w);
 }
 
-/* Each shard has a team of threads, all of the same size. If the threads cannot be divided among the shards, each
-   thread is a team of its own and takes one shard after another. */
-static void pass_slice(Model *m, const Slice *s, real loss_weight) {
+/* The threads are divided evenly among the shards. If they cannot be, each thread takes one whole shard after another.
+ */
+static void pass_slice(Model *m, const Slice *s) {
+    const size_t shards = s->division->shards;
 #pragma omp parallel num_threads(s->pass->cached > 0 ? 1 : (int)m->threads)
     {
         const size_t thread = (size_t)omp_get_thread_num(), threads = (size_t)omp_get_num_threads();
-        const size_t count = threads % s->shards == 0 ? threads / s->shards : 1;
-        for (size_t shard = thread / count; shard < s->shards; shard += threads) {
-            const Worker w = worker_make(m, s, shard, thread % count, count, loss_weight);
+        const size_t count = threads % shards == 0 ? threads / shards : 1;
+        for (size_t shard = thread / count; shard < shards; shard += threads) {
+            const Worker w = worker_make(m, s, shard, thread % count, count);
             pass_shard(&w);
         }
     }
@@ -230,26 +217,27 @@ size_t batch_targets(const Batch *batch) {
     return count;
 }
 
+void model_forget_scores(Model *m) {
+    for (size_t i = 0; i < m->shape.L * m->shape.attention.H; i++) m->score_max[i] = -(real)INFINITY;
+}
+
 /* Runs slice after slice, and stops after the first whose loss is not finite, since its arrays show the cause. Sums
    the losses of a shard in the order of the positions. */
 double model_pass(Model *m, const Batch *batch, const Pass *pass) {
-    const Range all = range_size(pass->sequences) ? pass->sequences : (Range){0, batch->B};
-    Slice s = {.batch = batch, .pass = pass, .first = all.begin, .shards = pass->shards ? pass->shards : 1};
-    s.B = range_size(all) / s.shards;
-    const size_t at_most = pass->slice ? pass->slice : model_slice(&m->shape, s.B);
-    const size_t slices = (s.B + at_most - 1) / at_most;
-    const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
+    const Division whole = {{0, batch->B}, 1, model_slice(&m->shape, batch->B), &m->gradients};
+    const Division *d = pass->division ? pass->division : &whole;
+    Slice s = {.batch = batch, .pass = pass, .division = d, .B = range_size(d->sequences) / d->shards};
+    const size_t slices = (s.B + d->slice - 1) / d->slice;
     double sum = 0;
+    s.loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
     m->correct = 0;
-    const bool resets_score_max = (pass->zero_gradients && !pass->keep_score_max) || !pass->with_backward;
-    for (size_t i = 0; resets_score_max && i < m->shape.L * m->shape.attention.H; i++)
-        m->score_max[i] = -(real)INFINITY;
+    if (d == &whole && (pass->zero_gradients || !pass->with_backward)) model_forget_scores(m);
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
-        s.part = range_split(s.B, 1, i, slices);
-        pass_slice(m, &s, loss_weight);
-        update_score_max(m, s.shards * range_size(s.part));
-        for (size_t shard = 0; shard < s.shards && batch->targets; shard++) {
-            const size_t first = batch_row(&s, shard), rows = range_size(s.part) * batch->T;
+        s.sequences = range_split(s.B, 1, i, slices);
+        pass_slice(m, &s);
+        update_score_max(m, d->shards * range_size(s.sequences));
+        for (size_t shard = 0; shard < d->shards && batch->targets; shard++) {
+            const size_t first = batch_row(&s, shard), rows = range_size(s.sequences) * batch->T;
             for (size_t r = first; r < first + rows; r++) sum += (double)m->losses[r];
             if (!pass->with_backward)
                 m->correct += cross_entropy_correct(m->logits.values + array_row(&s, shard) * m->shape.V,

@@ -1,21 +1,24 @@
 /* The decoder: token and position embeddings, L blocks of attention and feed-forward with residual connections, output
    embedding, cross-entropy. Both passes are written by hand; docs/backward.md derives them.
 
+   A step's work is cut in three ways.
+
+   Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
+   gradients, so that memory does not grow with the batch and activations stay near the processor.
+
    Threads: one parallel region per slice. Each thread carries its own sequences through every layer with
    single-threaded products; weight gradients are split by tiles of the weights after a barrier, so no sum depends on
    the threads' order. Where sequences cannot be shared evenly, rows are split instead. ops/ knows nothing of threads.
-   If a pass is over several shards of a batch, the threads form teams, one for each shard. A team's threads work as
-   described; teams share nothing but the parameters.
 
-   Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
-   gradients, so that memory does not grow with the batch and activations stay near the processor. */
+   Shards: equal ranges of a batch with gradients of their own (train.shards). A pass may compute several of them at the
+   same time. Then the threads are divided among the shards, which share nothing but the parameters. */
 #pragma once
 
 #include "model/profile.h"
 #include "model/tensors.h"
 
-/* How many sequences a slice of a batch of B has, or with B = 0 of any batch: as many as fit into SLICE_ROWS positions,
-   at least one. */
+/* Returns the number of sequences of a slice of a batch of B, or with B = 0 of any batch: as many as fit into
+   SLICE_ROWS positions, at least one. */
 enum { SLICE_ROWS = 4096 };
 static inline size_t model_slice(const ModelShape *shape, size_t B) {
     size_t sequences = SLICE_ROWS / shape->T ? SLICE_ROWS / shape->T : 1;
@@ -40,9 +43,9 @@ typedef struct {
     real *mean, *rstd; /* (B,T) */
 } LayerNorm;
 
-/* What a block keeps for the backward pass, by sublayer, in the order of a pre-norm model. proj and res are one array:
-   the residual connection adds in place. The gradient of proj is that of res times the dropout mask. fc and act have
-   one gradient array; if a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the
+/* The arrays of a block that the backward pass needs, by sublayer, in the order of a pre-norm model. proj and res are
+   one array: the residual connection adds in place. The gradient of proj is that of res times the dropout mask. fc and
+   act have one gradient array; if a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the
    activation function's derivative. In bf16 the gradient of act is never in memory as a whole. */
 typedef struct {
     LayerNorm ln_1; /* (B,T,C) */
@@ -71,9 +74,9 @@ typedef struct {
     real *losses;      /* (max_batch,T) */
     real *sums;        /* (B,T) */
     real *partials;    /* (B,H,attention_partials): of the layer in progress */
-    real *score_max; /* (L,H): the largest score of the last pass, or of those since the gradients were zero; NaN where
-                        a row of scores has no finite softmax */
-    real *scratch;   /* (threads, scratch_size) */
+    real *score_max;   /* (L,H): the largest score of the last pass, or of those since they were forgotten; NaN where a
+                          row of scores has no finite softmax */
+    real *scratch;     /* (threads, scratch_size) */
     size_t scratch_size; /* numbers of one thread */
     size_t correct;      /* how many targets of the last pass have the largest logit; 0 after a backward pass */
     Profile *profiles;   /* NULL, or the caller's, one per thread */
@@ -90,35 +93,41 @@ typedef struct {
     const int32_t *tokens, *targets;
     size_t B, T;
 } Batch;
-/* How many targets of a batch count. */
+/* Returns the number of targets that count. */
 size_t batch_targets(const Batch *batch);
 
-/* What a pass over a batch computes. All zero, it is the forward pass without dropout. */
+/* Shards of a batch that a pass computes at the same time, all of the same size. */
+typedef struct {
+    Range sequences;        /* of the batch: those of the shards, one shard after the other */
+    size_t shards;          /* their number */
+    size_t slice;           /* the most sequences of a shard that a slice has. The shards' slices together must fit into
+                               model_slice(shape, 0) */
+    real *const *gradients; /* (shards): to which each adds */
+} Division;
+
+/* A pass over a batch. All zero, it is the forward pass without dropout. */
 typedef struct {
     bool training; /* with dropout, drawn for (seed, micro_step) */
     uint64_t seed, micro_step;
-    bool with_backward;  /* adds to the gradients those of batch_weight * (mean loss of the batch's targets), at least
-                            one of which must count */
-    bool zero_gradients; /* with_backward: starts them at zero */
-    bool keep_score_max; /* keeps model->score_max, although the gradients start at zero */
-    Range sequences;     /* that take part, each target with its weight in the whole batch; empty: all */
-    size_t shards;       /* how many shards these sequences are, all of the same size; 0: one. A team of threads each */
-    real *const *gradients; /* (shards) to which each adds; NULL, for one shard alone: model->gradients */
-    size_t slice;           /* the most sequences of a shard that a slice has; 0, for one shard alone: as model_slice
-                               says. The shards' slices together must fit into model_slice(shape, 0) */
+    bool with_backward; /* adds to the gradients those of batch_weight * (mean loss of the batch's targets), at least
+                           one of which must count */
     double batch_weight;
+    bool zero_gradients;               /* with_backward: starts them at zero */
     double *query_norms, *score_norms; /* NULL, or (L,H,B,T): with_backward, the norms that attention_gradient_norms
                                           computes, of a batch that is one slice */
     size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
                       parameters: their keys and values are still in the blocks' arrays. No targets */
+    const Division *division; /* NULL: the whole batch, in one shard; else set by the engine */
 } Pass;
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
    With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last
-   slice. If `sequences`, `shards` and `slice` are not set, this is the whole batch if that fits into one (model_slice).
-   Plain: plain_forward_backward. */
+   slice; without a division, this is the whole batch if that fits into one (model_slice). Plain: plain_pass. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
+
+/* Forgets the largest scores of earlier passes. A pass with a division leaves that to its caller. */
+void model_forget_scores(Model *model);
 
 /* After a pass: the first head, as layer * H + head, with a row of scores without a finite softmax; SIZE_MAX: none. */
 size_t model_find_not_finite(const Model *model);

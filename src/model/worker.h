@@ -1,4 +1,4 @@
-/* One thread's part of a pass, and the operations it performs (operations.c). An operation op_NAME calls NAME of
+/* One thread of a pass, and the operations it performs (operations.c). An operation op_NAME calls NAME of
    ops/ or of attention.h (op_residual_*: dropout_rows; op_hidden_*: linear.h and activation.h; op_unembedding_*:
    those of linear.h) and adds its time to the profile. transformer.c lists the operations in the order of the network.
    Included only by operations.c and transformer.c. */
@@ -6,22 +6,31 @@
 
 #include "model/transformer.h"
 
+/* One slice of a pass, shared by its threads. */
+typedef struct {
+    const Batch *batch;
+    const Pass *pass;
+    const Division *division; /* the pass's, or the whole batch */
+    size_t B;                 /* sequences of a shard */
+    Range sequences;          /* those of each shard that are in the slice, counted from the shard's first */
+    real loss_weight;         /* the weight of each target's loss in the loss that is differentiated */
+} Slice;
+
+/* One thread of a slice. The threads of a shard sum the gradients of its parameters together. */
 typedef struct {
     Model *m;
-    const Pass *pass;
-    const int32_t *tokens, *targets; /* by their row in the arrays; targets may be NULL */
-    size_t T;
-    real loss_weight;      /* the weight of each target's loss in the loss that is differentiated */
-    size_t thread;         /* its number among all threads */
-    size_t id, count;      /* its number in its team, and how many threads the team has */
-    real *gradients;       /* of parameters: its team's */
-    bool begins;           /* the slice is the first that adds to them */
-    size_t batch_row;      /* for its team, the row of the whole batch that is row 0 of the arrays */
-    Range team_rows;       /* its team's rows of the arrays, over which gradients of parameters are summed */
-    Range rows;            /* its own rows */
+    const Slice *slice;
+    size_t id, count;      /* its number among the threads of its shard, and how many these are */
+    real *gradients;       /* of parameters: its shard's */
+    size_t batch_row;      /* for its shard, the row of the whole batch that is row 0 of the arrays */
+    Range shard_rows;      /* its shard's rows of the arrays, over which gradients of parameters are summed */
+    Range rows;            /* the rows that it computes */
     Range pairs;           /* its (sequence, head) pairs */
     bool splits_sequences; /* the threads split sequences, so attention reads rows of other threads */
 } Worker;
+
+/* Returns whether the slice is the first whose gradients are added up. */
+static inline bool begins(const Worker *w) { return w->slice->pass->zero_gradients && w->slice->sequences.begin == 0; }
 
 /* The columns of a weight's gradient that this thread computes, in whole cache lines. */
 static inline Range columns_of(const Worker *w, size_t columns) {
@@ -32,7 +41,7 @@ static inline Range columns_of(const Worker *w, size_t columns) {
 void start_clock(const Worker *w);
 /* Counts the time since the last operation ended as that of `op`. */
 void end_operation(const Worker *w, PassOperation op);
-/* Waits until all threads of the team have called it. */
+/* Waits until all threads of the shard have called it. */
 void barrier(const Worker *w);
 
 /* The sites of dropout: the embeddings, then three per layer. */
@@ -45,7 +54,7 @@ typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_O
        op_layernorm_forward       ln.y = LN(x)
        op_linear_forward          y = x W + b
        op_attention_forward       att from the layer's queries, keys and values
-       op_hidden_forward          fc = x W + b, act = GELU(fc) or ReLU(fc); if a backward pass follows, fc becomes the
+       op_hidden_forward          fc = x W + b, act = activation(fc); if a backward pass follows, fc becomes the
                                   derivative
        op_residual_forward        res = x + dropout(proj)
        op_unembedding_forward     logits = x W^T, W the token embedding when tied
@@ -73,9 +82,9 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
 void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *act, const Activation *proj);
 void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site);
 
-/* The gradients of parameters, summed over all rows of the team, for this thread's part of the parameters: call these
+/* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
    operations after a barrier. Each adds to the parameters' gradients, except that op_linear_backward_weight overwrites
-   that of the weight if `begins`. */
+   that of the weight if the slice begins. */
 void op_unembedding_backward_weight(const Worker *w, const Activation *x);
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role);
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y,

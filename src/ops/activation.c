@@ -1,5 +1,5 @@
-/* GELU and ReLU, each with its derivative. The forward pass may overwrite its input with the derivative, so that the
-   backward pass is one multiplication and needs no second exponential. */
+/* The activation functions, each with its derivative. The forward pass may overwrite its input with the derivative, so
+   that the backward pass is one multiplication and needs no second exponential. */
 #include "ops/activation.h"
 
 #include "ops/lanes.h"
@@ -13,7 +13,10 @@ static inline __attribute__((always_inline)) real logistic_2u(real x) {
     return 1 / (1 + exp_real(-two_u));
 }
 
-MULTIVERSIONED void gelu_forward(real *restrict y, real *derivative, const real *x, size_t n) {
+/* GELU, tanh form (Hendrycks and Gimpel 2016): y = x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3). It is
+   computed as x s(2u) with the logistic function s: (1 + tanh u)/2 equals s(2u), which does not cancel where tanh u is
+   near -1. dy/dx = s + x s (1 - s) 2 du/dx takes no second exponential. */
+MULTIVERSIONED static void gelu_forward(real *restrict y, real *derivative, const real *x, size_t n) {
     if (!derivative) {
         for (size_t i = 0; i < n; i++) y[i] = x[i] * logistic_2u(x[i]);
         return;
@@ -25,11 +28,14 @@ MULTIVERSIONED void gelu_forward(real *restrict y, real *derivative, const real 
     }
 }
 
-MULTIVERSIONED void relu_forward(real *restrict y, real *derivative, const real *x, size_t n) {
+/* ReLU (Nair and Hinton 2010): y = max(x, 0); its derivative at 0 is taken as 0. */
+MULTIVERSIONED static void relu_forward(real *restrict y, real *derivative, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] <= 0 ? 0 : x[i];
     if (derivative)
         for (size_t i = 0; i < n; i++) derivative[i] = x[i] <= 0 ? 0 : (real)1;
 }
+
+const ActivationRow ACTIVATIONS[] = {{"gelu_new", false, gelu_forward}, {"relu", true, relu_forward}};
 
 MULTIVERSIONED void activation_backward(real *dx, const real *dy, const real *derivative, size_t n) {
     for (size_t i = 0; i < n; i++) dx[i] = dy[i] * derivative[i];

@@ -15,5 +15,6 @@ void cross_entropy_forward(real *losses, real *sums, real *logits, const int32_t
    of the losses. Overwrites `logits`, which must hold what forward left there. Plain: plain_cross_entropy_backward. */
 void cross_entropy_backward(real *logits, const real *sums, const int32_t *targets, real weight, size_t rows, size_t V);
 
-/* How many targets have the largest logit of their row, in logits (rows, V) or in what the forward pass left there. */
+/* Returns the number of targets that have the largest logit of their row, in logits (rows, V) or in what the forward
+   pass left there. */
 size_t cross_entropy_correct(const real *logits, const int32_t *targets, size_t rows, size_t V);

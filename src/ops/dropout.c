@@ -1,12 +1,12 @@
-/* Masks of dropout, drawn when they are needed and applied piece by piece. A piece stays in the first-level cache and
+/* Masks of dropout, drawn when they are needed and applied tile by tile. A tile stays in the first-level cache and
    is not kept, because drawing it again in the backward pass costs less than storing it. */
 #include "ops/dropout.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A piece is drawn by this many Philox blocks, each of which gives four columns: so they vectorize. */
-enum { BLOCKS = MASK_PIECE / 4 };
+/* A tile is drawn by this many Philox blocks, each of which gives four columns: so they vectorize. */
+enum { BLOCKS = MASK_TILE / 4 };
 
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site) {
     Dropout dropout = {.rng = rng_make(seed, RNG_DROPOUT, (uint32_t)micro_step),
@@ -16,9 +16,9 @@ Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uin
     return dropout;
 }
 
-/* The first of the four words by which block b of a piece is drawn. */
-static inline __attribute__((always_inline)) uint32_t first_word(uint64_t row, uint32_t piece, uint32_t b) {
-    return piece * BLOCKS + b + ((uint32_t)row << 20);
+/* The first of the four words by which block b of a tile is drawn. */
+static inline __attribute__((always_inline)) uint32_t first_word(uint64_t row, uint32_t tile, uint32_t b) {
+    return tile * BLOCKS + b + ((uint32_t)row << 20);
 }
 
 #ifdef __x86_64__
@@ -37,28 +37,28 @@ static inline __attribute__((always_inline)) uint32_t first_word(uint64_t row, u
 #include "ops/dropout_kernel.h"
 #endif
 
-/* Column 16 k + b of a piece is word k of block b: this is the order in which vectorized code has the words. */
-static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, real *restrict mask) {
+/* Column 16 k + b of a tile is word k of block b: this is the order in which vectorized code has the words. */
+static void mask_tile(const Dropout *dropout, uint64_t row, uint32_t tile, real *restrict mask) {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f")) {
-        mask_piece_avx512(dropout, row, piece, mask);
+        mask_tile_avx512(dropout, row, tile, mask);
         return;
     }
     if (__builtin_cpu_supports("avx2")) {
-        mask_piece_avx2(dropout, row, piece, mask);
+        mask_tile_avx2(dropout, row, tile, mask);
         return;
     }
 #endif
     const Dropout d = *dropout;
     for (uint32_t b = 0; b < BLOCKS; b++) {
-        uint32_t c[4] = {first_word(row, piece, b), (uint32_t)(row >> 12), d.rng.stream, d.rng.purpose};
+        uint32_t c[4] = {first_word(row, tile, b), (uint32_t)(row >> 12), d.rng.stream, d.rng.purpose};
         philox4x32(c, d.rng.key[0], d.rng.key[1]);
         for (uint32_t k = 0; k < 4; k++) mask[BLOCKS * k + b] = c[k] < d.threshold ? 0 : d.scale;
     }
 }
 
 void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n) {
-    for (size_t j = 0; j < n; j += MASK_PIECE) mask_piece(dropout, row, (uint32_t)(j / MASK_PIECE), mask + j);
+    for (size_t j = 0; j < n; j += MASK_TILE) mask_tile(dropout, row, (uint32_t)(j / MASK_TILE), mask + j);
 }
 
 MULTIVERSIONED static void multiply_add(real *y, const real *x, const real *restrict mask, const real *residual,
@@ -79,12 +79,12 @@ void dropout_rows(real *y, const real *x, const real *residual, const Dropout *d
         else if (y != x) memcpy(y, x, rows * n * sizeof *y);
         return;
     }
-    real piece[MASK_PIECE];
+    real tile[MASK_TILE];
     for (size_t r = 0; r < rows; r++) {
-        for (size_t j = 0; j < n; j += MASK_PIECE) {
-            size_t at = r * n + j, width = n - j < MASK_PIECE ? n - j : MASK_PIECE;
-            mask_piece(d, row + r, (uint32_t)(j / MASK_PIECE), piece);
-            multiply_add(y + at, x + at, piece, residual ? residual + at : NULL, width);
+        for (size_t j = 0; j < n; j += MASK_TILE) {
+            size_t at = r * n + j, width = n - j < MASK_TILE ? n - j : MASK_TILE;
+            mask_tile(d, row + r, (uint32_t)(j / MASK_TILE), tile);
+            multiply_add(y + at, x + at, tile, residual ? residual + at : NULL, width);
         }
     }
 }

@@ -18,10 +18,10 @@ typedef struct {
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site);
 static inline bool dropout_is_on(const Dropout *dropout) { return dropout->threshold > 0; }
 
-/* Masks are drawn in pieces of MASK_PIECE columns, and have at most 2^22 of them. mask_room: how many numbers an array
+/* Masks are drawn in tiles of MASK_TILE columns, and have at most 2^22 of them. mask_room: how many numbers an array
  * has for n columns of a mask. */
-enum { MASK_PIECE = 64 };
-static inline size_t mask_room(size_t n) { return n == SIZE_MAX ? n : (n + MASK_PIECE - 1) / MASK_PIECE * MASK_PIECE; }
+enum { MASK_TILE = 64 };
+static inline size_t mask_room(size_t n) { return n == SIZE_MAX ? n : (n + MASK_TILE - 1) / MASK_TILE * MASK_TILE; }
 
 /* Draws the mask of row `row` into mask (mask_room(n)). Overwrites all of it; the entries are 0 or scale. */
 void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n);

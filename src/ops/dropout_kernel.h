@@ -1,4 +1,4 @@
-/* A piece of a mask by vectors of one width. Included only by dropout.c. It does so once per width, with these defined:
+/* A tile of a mask by vectors of one width. Included only by dropout.c. It does so once per width, with these defined:
        NAME(x)         the name of a function or type for this width
        TARGET          its instruction set
        BYTES           the size of a vector
@@ -10,7 +10,7 @@
 typedef uint64_t NAME(vec) __attribute__((vector_size(BYTES)));
 typedef uint64_t NAME(words) __attribute__((vector_size(BYTES), aligned(4), may_alias)); /* anywhere in memory */
 
-static TARGET void NAME(mask_piece)(const Dropout *dropout, uint64_t row, uint32_t piece, real *restrict mask) {
+static TARGET void NAME(mask_tile)(const Dropout *dropout, uint64_t row, uint32_t tile, real *restrict mask) {
     enum { WIDTH = BYTES / sizeof(uint64_t) };
     const Dropout d = *dropout;
     const NAME(vec) zero = {0}, m0 = zero + PHILOX_M0, m1 = zero + PHILOX_M1;
@@ -18,7 +18,7 @@ static TARGET void NAME(mask_piece)(const Dropout *dropout, uint64_t row, uint32
     for (uint32_t b = 0; b < BLOCKS; b += 2 * WIDTH) {
         NAME(vec) c[2][4]; /* of the blocks b, b + 2, b + 4, ..., and of the blocks between them */
         for (uint32_t odd = 0; odd < 2; odd++) {
-            for (uint32_t l = 0; l < WIDTH; l++) c[odd][0][l] = first_word(row, piece, b + 2 * l + odd);
+            for (uint32_t l = 0; l < WIDTH; l++) c[odd][0][l] = first_word(row, tile, b + 2 * l + odd);
             c[odd][1] = zero + (uint32_t)(row >> 12);
             c[odd][2] = zero + d.rng.stream;
             c[odd][3] = zero + d.rng.purpose;

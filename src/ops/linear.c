@@ -60,9 +60,10 @@ void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows
     const size_t row = tile.rows.begin, column = tile.columns.begin;
     const bool x_bf16 = operand_is_bf16(operands, OPERANDS_A_BF16),
                dy_bf16 = operand_is_bf16(operands, OPERANDS_B_BF16);
-    matmul(operands, TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1,
-           from_column(x_bf16, x, row), stride_of(x_bf16, in), from_column(dy_bf16, dy, column),
-           stride_of(dy_bf16, out), accumulate, dw + row * out + column, out);
+    const size_t m = range_size(tile.rows), n = range_size(tile.columns);
+    matmul_product(&(Product){TRANSPOSED, PLAIN, accumulate, m, n, rows, stride_of(x_bf16, in), stride_of(dy_bf16, out),
+                              out, 1, WHOLE, 0, operands},
+                   from_column(x_bf16, x, row), from_column(dy_bf16, dy, column), dw + row * out + column);
 }
 
 /* Goes row by row, since dy is in memory in that order. */

@@ -27,9 +27,9 @@ size_t newton_schulz_scratch(size_t rows, size_t columns, bool bf16) {
 
 double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
     const double s = (double)smaller(rows, columns), all = (double)rows * (double)columns;
-    const int parts = bf16 ? ITERATIONS : 1;
-    const int symmetric = 4 * ITERATIONS - 3 * parts; /* a part's first P is Q, and its last G is not needed */
-    return s * s * s * symmetric + 3 * s * all * parts;
+    const int starts = bf16 ? ITERATIONS : 1;
+    const int symmetric = 4 * ITERATIONS - 3 * starts; /* the first P is Q, and the last G is not needed */
+    return s * s * s * symmetric + 3 * s * all * starts;
 }
 
 /* c (s,s) = alpha op(a) op(b), which is symmetric: the lower half is computed and copied to the upper half. */
@@ -78,9 +78,9 @@ static const real *polynomial(const Whole *o, real *scratch) {
 static void apply(const Whole *o, real alpha, const real *p, real identity, real *y, size_t ldy) {
     for (size_t i = 0; i < o->rows && identity != 0; i++)
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * identity * o->x[i * o->columns + j];
-    if (o->tall)
-        matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, o->x, o->columns, p, o->s, true, y, ldy);
-    else matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, p, o->s, o->x, o->columns, true, y, ldy);
+    matmul_product(
+        &(Product){PLAIN, PLAIN, true, o->rows, o->columns, o->s, o->s, o->columns, ldy, alpha, WHOLE, 0, o->operands},
+        o->tall ? o->x : p, o->tall ? p : o->x, y);
 }
 
 /* y += alpha times the X after all iterations, each of which rounds the last X anew: Q - A I is the rounded operand. */

@@ -15,6 +15,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/cross_entropy.h"
+
 /* The parameters of a layer and their gradients: a linear layer's W (in,out) and b (out), a LayerNorm's gain W (C) and
    bias b (C). b and db are NULL in a model without biases. */
 typedef struct {
@@ -211,6 +213,13 @@ static void plain_relu_backward(real *dx, const real *dy, const real *x, size_t 
     for (size_t i = 0; i < n; i++) dx[i] += x[i] <= 0 ? 0 : dy[i];
 }
 
+/* The functions of each value of model.activation. */
+static const struct {
+    void (*forward)(real *y, const real *x, size_t n);
+    void (*backward)(real *dx, const real *dy, const real *x, size_t n);
+} ACTIVATIONS[] = {[ACTIVATION_GELU] = {plain_gelu_forward, plain_gelu_backward},
+                   [ACTIVATION_RELU] = {plain_relu_forward, plain_relu_backward}};
+
 /* --- Logits: logits_tv = x_t . W_v, a linear layer with weight W^T and no bias; logits (T,V), x (T,C), W (V,C). With
    tied embeddings, W is the token embedding. */
 
@@ -257,14 +266,14 @@ typedef struct {
     real *qkv, *att;      /* (T,3HD), (T,HD) */
     real *proj_1, *res_1; /* (T,C): what attention adds, and the sum */
     real *ln_2;           /* (T,C) */
-    real *fc, *act;       /* (T,F): before and after GELU or ReLU */
+    real *fc, *act;       /* (T,F): before and after the activation function */
     real *proj_2, *res_2; /* (T,C): what the feed-forward network adds, and the sum */
     real *out;            /* (T,C): the output: the same array as res_2 (pre-norm) or ln_2 (post-norm) */
-} Block;
+} BlockArrays;
 
 typedef struct {
     real *x; /* (T,C): the embeddings, which the first block gets */
-    Block *blocks;
+    BlockArrays *blocks;
     real *out;    /* (T,C): the last block's output, in a pre-norm model after one more LayerNorm */
     real *logits; /* (T,V) */
     real *end;    /* the end of these arrays, which lie one behind the other from x on */
@@ -290,14 +299,14 @@ static Parameters parameters(const Sequence *s, TensorRole role, size_t l) {
 /* --- The two sublayers of block l: from x (T,C) to proj_1, and from x to proj_2. */
 
 static void self_attention_forward(const Sequence *s, size_t l, const real *x) {
-    const Block *a = &s->a.blocks[l];
+    const BlockArrays *a = &s->a.blocks[l];
     const size_t T = s->T, C = s->shape->C, H = s->shape->attention.H, D = s->shape->attention.D;
     plain_linear_forward(a->qkv, x, parameters(s, ATTN_W, l), T, C, 3 * H * D);
     plain_attention_forward(a->att, s->p + l * H * T * T, a->qkv, T, H, D, (real)s->shape->attention.divisor);
     plain_linear_forward(a->proj_1, a->att, parameters(s, ATTN_PROJ_W, l), T, H * D, C);
 }
 static void self_attention_backward(const Sequence *s, size_t l, real *dx, const real *x) {
-    const Block *a = &s->a.blocks[l], *d = &s->d.blocks[l];
+    const BlockArrays *a = &s->a.blocks[l], *d = &s->d.blocks[l];
     const size_t T = s->T, C = s->shape->C, H = s->shape->attention.H, D = s->shape->attention.D;
     plain_linear_backward(d->att, d->proj_1, a->att, parameters(s, ATTN_PROJ_W, l), T, H * D, C);
     plain_attention_backward(d->qkv, d->att, s->p + l * H * T * T, a->qkv, T, H, D, (real)s->shape->attention.divisor);
@@ -305,24 +314,24 @@ static void self_attention_backward(const Sequence *s, size_t l, real *dx, const
 }
 
 static void feed_forward_forward(const Sequence *s, size_t l, const real *x) {
-    const Block *a = &s->a.blocks[l];
+    const BlockArrays *a = &s->a.blocks[l];
     const size_t T = s->T, C = s->shape->C, F = s->shape->F;
     plain_linear_forward(a->fc, x, parameters(s, FC_W, l), T, C, F);
-    (s->shape->relu ? plain_relu_forward : plain_gelu_forward)(a->act, a->fc, T * F);
+    ACTIVATIONS[s->shape->activation].forward(a->act, a->fc, T * F);
     plain_linear_forward(a->proj_2, a->act, parameters(s, MLP_PROJ_W, l), T, F, C);
 }
 static void feed_forward_backward(const Sequence *s, size_t l, real *dx, const real *x) {
-    const Block *a = &s->a.blocks[l], *d = &s->d.blocks[l];
+    const BlockArrays *a = &s->a.blocks[l], *d = &s->d.blocks[l];
     const size_t T = s->T, C = s->shape->C, F = s->shape->F;
     plain_linear_backward(d->act, d->proj_2, a->act, parameters(s, MLP_PROJ_W, l), T, F, C);
-    (s->shape->relu ? plain_relu_backward : plain_gelu_backward)(d->fc, d->act, a->fc, T * F);
+    ACTIVATIONS[s->shape->activation].backward(d->fc, d->act, a->fc, T * F);
     plain_linear_backward(dx, d->fc, x, parameters(s, FC_W, l), T, C, F);
 }
 
 /* --- Pre-norm block (GPT-2): r = x + attention(LN(x)),   output = r + feed_forward(LN(r)) */
 
 static void pre_norm_forward(const Sequence *s, size_t l, const real *x) {
-    const Block *a = &s->a.blocks[l];
+    const BlockArrays *a = &s->a.blocks[l];
     const size_t T = s->T, C = s->shape->C;
     plain_layernorm_forward(a->ln_1, x, parameters(s, LN_1_W, l), T, C);
     self_attention_forward(s, l, a->ln_1);
@@ -332,7 +341,7 @@ static void pre_norm_forward(const Sequence *s, size_t l, const real *x) {
     plain_residual_forward(a->res_2, a->res_1, a->proj_2, T * C);
 }
 static void pre_norm_backward(const Sequence *s, size_t l, real *dx, const real *x) {
-    const Block *a = &s->a.blocks[l], *d = &s->d.blocks[l];
+    const BlockArrays *a = &s->a.blocks[l], *d = &s->d.blocks[l];
     const size_t T = s->T, C = s->shape->C;
     plain_residual_backward(d->res_1, d->proj_2, d->res_2, T * C);
     feed_forward_backward(s, l, d->ln_2, a->ln_2);
@@ -345,7 +354,7 @@ static void pre_norm_backward(const Sequence *s, size_t l, real *dx, const real 
 /* --- Post-norm block (Vaswani et al. 2017): r = LN(x + attention(x)),   output = LN(r + feed_forward(r)) */
 
 static void post_norm_forward(const Sequence *s, size_t l, const real *x) {
-    const Block *a = &s->a.blocks[l];
+    const BlockArrays *a = &s->a.blocks[l];
     const size_t T = s->T, C = s->shape->C;
     self_attention_forward(s, l, x);
     plain_residual_forward(a->res_1, x, a->proj_1, T * C);
@@ -355,7 +364,7 @@ static void post_norm_forward(const Sequence *s, size_t l, const real *x) {
     plain_layernorm_forward(a->ln_2, a->res_2, parameters(s, LN_2_W, l), T, C);
 }
 static void post_norm_backward(const Sequence *s, size_t l, real *dx, const real *x) {
-    const Block *a = &s->a.blocks[l], *d = &s->d.blocks[l];
+    const BlockArrays *a = &s->a.blocks[l], *d = &s->d.blocks[l];
     const size_t T = s->T, C = s->shape->C;
     plain_layernorm_backward(d->res_2, d->ln_2, a->res_2, parameters(s, LN_2_W, l), T, C);
     plain_residual_backward(d->ln_1, d->proj_2, d->res_2, T * C);
@@ -399,20 +408,28 @@ static void decoder_backward(const Sequence *s, const int32_t *tokens, const int
 
 /* --- A batch: no sequence depends on another, so the loss and the gradients are sums over sequences. */
 
-double plain_forward_backward(Plain *plain, real *losses, real *gradients, real *weights, const int32_t *tokens,
-                              const int32_t *targets, size_t B, size_t T, double loss_weight) {
-#pragma omp parallel for num_threads((int)plain->threads)
-    for (size_t b = 0; b < B; b++) {
+double plain_pass(Plain *plain, const Batch *batch, const Pass *pass) {
+    Model *m = plain->model;
+    const size_t T = batch->T;
+    const Range sequences = pass->division ? pass->division->sequences : (Range){0, batch->B};
+    const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
+#pragma omp parallel for num_threads((int)m->threads)
+    for (size_t b = sequences.begin; b < sequences.end; b++) {
         Sequence *s = &plain->sequences[b];
-        s->W = weights;
+        s->W = m->parameters;
         s->T = T;
-        decoder_forward(s, losses + b * T, tokens + b * T, targets + b * T);
-        if (gradients) decoder_backward(s, tokens + b * T, targets + b * T, (real)loss_weight);
+        decoder_forward(s, m->losses + b * T, batch->tokens + b * T, batch->targets + b * T);
+        if (pass->with_backward) decoder_backward(s, batch->tokens + b * T, batch->targets + b * T, loss_weight);
     }
     double sum = 0;
-    for (size_t i = 0; i < B * T; i++) sum += (double)losses[i];
-    for (size_t b = 0; gradients && b < B; b++)
-        add_scaled(gradients, 1, plain->sequences[b].dW, plain->sequences[b].tensors->flat);
+    m->correct = 0;
+    if (pass->zero_gradients) memset(m->gradients, 0, m->tensors.flat * sizeof(real));
+    for (size_t b = sequences.begin; b < sequences.end; b++) {
+        const Sequence *s = &plain->sequences[b];
+        for (size_t t = 0; t < T; t++) sum += (double)m->losses[b * T + t];
+        if (pass->with_backward) add_scaled(m->gradients, 1, s->dW, m->tensors.flat);
+        else m->correct += cross_entropy_correct(s->a.logits, batch->targets + b * T, T, m->shape.V);
+    }
     return sum;
 }
 
@@ -426,7 +443,7 @@ static real *take(Arena *arena, size_t rows, size_t width) {
 
 static Arrays lay_out_arrays(const ModelShape *m, Arena *arena) {
     const size_t T = m->T, C = m->C, HD = attention_width_out(&m->attention);
-    Block *blocks = arena_take(arena, m->L, sizeof *blocks);
+    BlockArrays *blocks = arena_take(arena, m->L, sizeof *blocks);
     Arrays a = {.blocks = blocks, .x = take(arena, T, C)};
     for (size_t l = 0; l < m->L; l++) {
         real *ln_1 = take(arena, T, C), *qkv = take(arena, T, size_mul(3, HD)), *att = take(arena, T, HD);
@@ -434,7 +451,7 @@ static Arrays lay_out_arrays(const ModelShape *m, Arena *arena) {
         real *ln_2 = take(arena, T, C), *fc = take(arena, T, m->F), *act = take(arena, T, m->F);
         real *proj_2 = take(arena, T, C), *res_2 = take(arena, T, C);
         a.out = m->pre_norm ? res_2 : ln_2;
-        if (blocks) blocks[l] = (Block){ln_1, qkv, att, proj_1, res_1, ln_2, fc, act, proj_2, res_2, a.out};
+        if (blocks) blocks[l] = (BlockArrays){ln_1, qkv, att, proj_1, res_1, ln_2, fc, act, proj_2, res_2, a.out};
     }
     if (m->pre_norm) a.out = take(arena, T, C);
     a.logits = take(arena, T, m->V);
@@ -443,11 +460,13 @@ static Arrays lay_out_arrays(const ModelShape *m, Arena *arena) {
 }
 
 /* Takes all arrays from the arena. While that has no memory, this measures how much they need (base/memory.h). */
-static void lay_out(Plain *plain, const ModelShape *shape, const TensorTable *tensors) {
+static void lay_out(Plain *plain) {
+    const Model *m = plain->model;
+    const ModelShape *shape = &m->shape;
     Arena *arena = &plain->arena;
-    plain->sequences = arena_take(arena, plain->max_batch, sizeof *plain->sequences);
-    for (size_t b = 0; b < plain->max_batch; b++) {
-        Sequence s = {.shape = shape, .tensors = tensors, .dW = take(arena, tensors->flat, 1)};
+    plain->sequences = arena_take(arena, m->max_batch, sizeof *plain->sequences);
+    for (size_t b = 0; b < m->max_batch; b++) {
+        Sequence s = {.shape = shape, .tensors = &m->tensors, .dW = take(arena, m->tensors.flat, 1)};
         s.p = take(arena, size_mul(shape->L, size_mul(shape->attention.H, shape->T)), shape->T);
         s.probabilities = take(arena, shape->T, shape->V);
         s.a = lay_out_arrays(shape, arena);
@@ -456,9 +475,9 @@ static void lay_out(Plain *plain, const ModelShape *shape, const TensorTable *te
     }
 }
 
-void plain_make(Plain *plain, const ModelShape *shape, const TensorTable *tensors, size_t max_batch, size_t threads) {
-    *plain = (Plain){.max_batch = max_batch, .threads = threads};
-    lay_out(plain, shape, tensors);
+void plain_make(Plain *plain, Model *model) {
+    *plain = (Plain){.model = model};
+    lay_out(plain);
     arena_allocate(&plain->arena, "the plain engine's activations and gradients");
-    lay_out(plain, shape, tensors);
+    lay_out(plain);
 }

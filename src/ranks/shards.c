@@ -15,15 +15,14 @@
 enum { LINE = LINE_BYTES / sizeof(real) };
 enum { LOSS, SIGNAL, MAXIMA }; /* of a rank's scalars */
 
-/* The number of levels of this rank's tree that hold a sum until its other half is there: those below its root, except
-   the lowest ones. */
+/* Returns how many partial sums can wait: log2(shards of this rank / at_once). */
 static size_t levels(const Shards *s) {
     size_t count = 0;
     while (s->own / s->at_once >> count > 1) count++;
     return count;
 }
 
-/* The segment of the gradients that this rank adds up for all ranks. */
+/* Returns the segment of the gradients that this rank adds up for all ranks. */
 static Range own_segment(const Shards *s) {
     const Range lines = ranks_segment(s->n / LINE, ranks_index());
     return (Range){LINE * lines.begin, LINE * lines.end};
@@ -35,7 +34,7 @@ static void lay_out(Shards *s) {
     for (size_t level = 0; level < levels(s); level++)
         s->held[level].gradients = arena_take(&s->arena, s->n, sizeof(real));
     if (ranks == 1) return;
-    s->parts = arena_take(&s->arena, size_mul(ranks, range_size(own_segment(s))), sizeof(real));
+    s->received = arena_take(&s->arena, size_mul(ranks, range_size(own_segment(s))), sizeof(real));
     s->scalars = arena_take(&s->arena, size_mul(ranks, MAXIMA + s->maxima), sizeof *s->scalars);
 }
 
@@ -76,17 +75,17 @@ static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
     mine[SIGNAL] = interrupt_noted();
     for (size_t i = MAXIMA; i < width; i++) mine[i] = (double)maxima[i - MAXIMA];
     ranks_gather(s->scalars, width * sizeof *s->scalars);
-    ranks_deal(gradients, lines, s->parts);
+    ranks_deal(gradients, lines, s->received);
     for (size_t stride = 1; stride < ranks; stride *= 2)
         for (size_t r = 0; r < ranks; r += 2 * stride) {
             double *left = s->scalars + r * width, *right = left + stride * width;
-            add(s, s->parts + r * size, s->parts + (r + stride) * size, size);
+            add(s, s->received + r * size, s->received + (r + stride) * size, size);
             left[LOSS] += right[LOSS];
             if (left[SIGNAL] == 0) left[SIGNAL] = right[SIGNAL];
             for (size_t i = MAXIMA; i < width; i++)
                 if (isnan(right[i]) || right[i] > left[i]) left[i] = right[i];
         }
-    memcpy(gradients + own.begin, s->parts, size * sizeof(real));
+    memcpy(gradients + own.begin, s->received, size * sizeof(real));
     ranks_collect(gradients, lines);
     for (size_t i = MAXIMA; i < width; i++) maxima[i - MAXIMA] = (real)s->scalars[i];
     interrupt_agree((int)s->scalars[SIGNAL]);

@@ -1,6 +1,6 @@
-/* The sum over the shards of a step. train.shards, a power of two, is the number of parts of each batch. Each shard
+/* The sum over the shards of a step. train.shards, a power of two, is the number of shards of each batch. Each shard
    first adds up its gradients over all batches of the step. Then the shards' gradients are added as a binary tree: 0
-   and 1, 2 and 3, then these two sums, and so on. The tree is the same whichever rank or thread computes its parts.
+   and 1, 2 and 3, then these two sums, and so on. The tree is the same whichever rank or thread computes the shards.
    Every rank (ranks/ranks.h) has a subtree with the same number of shards, which it numbers from 0. It computes
    `at_once` of them at the same time, each with an array of gradients of its own. */
 #pragma once
@@ -27,7 +27,7 @@ typedef struct {
     real *gradients[SHARDS_AT_ONCE_MAX]; /* (at_once, n) */
     double losses[SHARDS_AT_ONCE_MAX];   /* (at_once): sums */
     ShardSum held[SHARD_LEVELS];
-    real *parts;     /* (ranks, segment): what this rank adds up of the ranks' gradients; NULL without other ranks */
+    real *received;  /* (ranks, segment): every rank's gradients in this rank's segment; NULL without other ranks */
     double *scalars; /* (ranks, 2 + maxima): each rank's loss, signal and maxima */
     Arena arena;     /* of the arrays above */
 } Shards;

@@ -68,7 +68,7 @@ function make_model(run) {
     }
     const m = {W, how: scoring_of(run.keys), L: size("layers"), T: size("context"), C: size("d_model"),
         H: size("heads"), D: size("d_k"), V: run.model.vocabulary.length, pre_norm: run.keys["model.norm"] === "pre",
-        activation: run.keys["model.activation"] === "relu" ? relu : gelu, parameters: halves.length,
+        activation: activations[run.keys["model.activation"]], parameters: halves.length,
         sink: run.keys["attention.sink"] === "none" ? -Infinity : 0, multiplier: Math.fround(run.model.multiplier)};
     m.ids = new Map(run.model.vocabulary.map((character, id) => [String.fromCodePoint(character), id]));
     m.characters = [...m.ids.keys()];
@@ -140,8 +140,9 @@ function linear_forward(x, W, bias, rows) {
 const linear = (m, name, x, rows) => linear_forward(x, m.W[`${name}.weight`], m.W[`${name}.bias`], rows);
 /* plain_residual_forward, plain_gelu_forward, plain_relu_forward */
 const residual = (x, branch) => x.map((v, i) => v + branch[i]);
-const gelu = v => v / 2 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (v + .044715 * v * v * v)));
-const relu = v => v <= 0 ? 0 : v;
+const activations = {
+    gelu: v => v / 2 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (v + .044715 * v * v * v))),
+    relu: v => v <= 0 ? 0 : v};
 /* plain_cross_entropy_forward, of one position */
 function cross_entropy(logits, target) {
     const most = logits.reduce((a, b) => Math.max(a, b));
@@ -202,7 +203,7 @@ function make_reading(model, divisor) {
     const head = () => ({keys: [], values: [], raw: []});
     return {model, divisor, ids: [], logits: [], heads: model.heads.map(heads => heads.map(head))};
 }
-/* plain_forward_backward's first half, for the ids that come after those read. */
+/* decoder_forward, for the ids that come after those read. */
 function forward(r, ids) {
     const m = r.model, rows = ids.length;
     let x = embedding_forward(m, ids, r.ids.length);

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
+#include "ops/update.h"
 
 enum { FORMAT = 3 }; /* of the state: another number where an entry or a key has got another meaning */
 static const char *const NAMES[] = {
@@ -23,9 +24,9 @@ typedef struct {
     size_t count;
 } ArrayList;
 
-/* SGD has one moment, the velocity, and so has Muon for its matrices. Every other tensor has AdamW's two. */
+/* Returns whether a tensor has one moment, a velocity; the others have AdamW's two. */
 static bool has_velocity(OptimizerKind kind, const Tensor *t) {
-    return kind == OPTIMIZER_SGD || (kind == OPTIMIZER_MUON && t->blocks->is_matrix);
+    return OPTIMIZERS[kind].moments == 1 || (OPTIMIZERS[kind].muon && t->blocks->is_matrix);
 }
 
 static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real *flat) {

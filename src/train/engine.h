@@ -12,7 +12,7 @@ typedef struct {
     Model *model; /* the caller's */
     EngineKind kind;
     Plain plain;   /* for ENGINE_PLAIN; else empty */
-    Shards shards; /* the parts into which a step's passes are split, and the sum of their gradients */
+    Shards shards; /* those of a step, and the sum of their gradients */
     size_t slice;  /* the most sequences of a shard that a slice has */
 } Engine;
 
@@ -20,13 +20,12 @@ typedef struct {
    errors of shards_make. */
 void engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model);
 
-/* model_pass by the engine. The plain one has no dropout and keeps no keys and values: it ignores `training` and must
-   not get `cached`. It has no teams and no slices: it ignores `slice`, and gets one shard at a time. */
+/* model_pass or plain_pass. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
 
 /* engine_pass over shards.at_once shards, from this rank's shard `first` on. With a backward pass, each adds to its own
-   gradients and to its sum of losses, which is not finite if a loss was not, even if the pass ended early. `pass` says
-   the rest: it has no sequences, shards, gradients or slice. Returns the losses of all positions. */
+   gradients and to its sum of losses, which is not finite if a loss was not, even if the pass ended early. Sets the
+   division of `pass`. Returns the losses of all positions. */
 double engine_pass_shards(Engine *engine, size_t first, const Batch *batch, Pass pass);
 /* shards_end. After the last shard, the sum over all of them is in model->gradients, which may be an array of the
    engine's shards from then on. */

@@ -1,5 +1,5 @@
 /* From gradients to updates: the schedule of the learning rate, the norm by which gradients are clipped, and the
-   formulas of AdamW, SGD and Muon, each in a function of that name.
+   update: AdamW and SGD by the table of ops/update.h, Muon by `muon`.
 
    AdamW and SGD update every number by itself, so the threads share the flat arrays evenly, in ranges that ignore the
    borders of tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. The ranks divide
@@ -12,15 +12,15 @@
 #include "base/range.h"
 #include "ops/lanes.h"
 #include "ops/newton_schulz.h"
+#include "ops/update.h"
 #include "ranks/ranks.h"
 
-enum { CHUNK = 4096 }; /* numbers per partial sum of the norm */
+enum { PARTIAL = 4096 }; /* numbers per partial sum of the norm */
 
-static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
+static size_t partial_count(size_t flat) { return flat / PARTIAL + 1; }
 
-static bool by_muon(const Optimizer *o, const Tensor *t) {
-    return o->config->train.optimizer == OPTIMIZER_MUON && t->blocks->is_matrix;
-}
+static const OptimizerRow *row_of(const Optimizer *o) { return &OPTIMIZERS[o->config->train.optimizer]; }
+static bool by_muon(const Optimizer *o, const Tensor *t) { return row_of(o)->muon && t->blocks->is_matrix; }
 
 static bool in_bf16(const Optimizer *o) { return o->config->train.precision == PRECISION_BF16; }
 
@@ -28,7 +28,7 @@ static bool in_bf16(const Optimizer *o) { return o->config->train.precision == P
 static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns, false); }
 
 /* Adds the matrices of a tensor to Muon's, which are sorted by falling cost so that no thread is left with a large one
-   at the end. While the arena has no memory yet, this only counts them and finds the largest workspace. */
+   at the end. Finds the largest workspace. */
 static void add_matrices(Optimizer *o, const Tensor *t) {
     for (const ColumnBlock *block = t->blocks; block < t->blocks + t->block_count; block++) {
         if (block->lr_scale == 0) continue; /* it is not learned, so it does not decay either */
@@ -38,33 +38,26 @@ static void add_matrices(Optimizer *o, const Tensor *t) {
             size_add(new.rows *new.columns, newton_schulz_scratch(new.rows, new.columns, in_bf16(o)));
         if (workspace > o->workspace_size) o->workspace_size = workspace;
         size_t i = o->matrix_count++;
-        if (!o->matrices) continue;
         for (; i > 0 && flops(&o->matrices[i - 1]) < flops(&new); i--) o->matrices[i] = o->matrices[i - 1];
         o->matrices[i] = new;
     }
 }
 
-static void find_matrices(Optimizer *o, const TensorTable *tensors) {
-    o->matrix_count = 0;
-    for (size_t i = 0; i < tensors->count; i++)
-        if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
-}
-
 static void lay_out(Optimizer *o) {
     o->m = arena_take(&o->arena, o->flat, sizeof(real));
-    o->v = o->config->train.optimizer == OPTIMIZER_SGD ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
-    o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
-    o->matrices = arena_take(&o->arena, o->matrix_count, sizeof *o->matrices);
+    o->v = row_of(o)->moments == 1 ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
+    o->partial_sums = arena_take(&o->arena, partial_count(o->flat), sizeof(double));
     o->workspace = arena_take(&o->arena, size_mul(o->threads, o->workspace_size), sizeof(real));
 }
 
 void optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads) {
     *o = (Optimizer){.config = config, .threads = threads, .flat = tensors->flat};
-    find_matrices(o, tensors);
+    o->matrices = memory_make(size_mul(COLUMN_BLOCKS_MAX, tensors->count), sizeof *o->matrices, "Muon's matrices");
+    for (size_t i = 0; i < tensors->count; i++)
+        if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
     lay_out(o);
     arena_allocate(&o->arena, "the optimizer's moments");
     lay_out(o);
-    find_matrices(o, tensors);
 }
 
 double learning_rate(const Config *config, size_t step) {
@@ -76,60 +69,26 @@ double learning_rate(const Config *config, size_t step) {
 }
 
 MULTIVERSIONED static double sum_of_squares(const real *x, size_t n) {
-    enum { PARTS = 8 };
-    double part[PARTS] = {0}, sum = 0;
+    enum { SUMS = 8 };
+    double lane[SUMS] = {0}, sum = 0;
     size_t i = 0;
-    for (; i + PARTS <= n; i += PARTS)
-        for (size_t l = 0; l < PARTS; l++) part[l] += (double)x[i + l] * (double)x[i + l];
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t l = 0; l < SUMS; l++) lane[l] += (double)x[i + l] * (double)x[i + l];
     for (; i < n; i++) sum += (double)x[i] * (double)x[i];
-    for (size_t l = 0; l < PARTS; l++) sum += part[l];
+    for (size_t l = 0; l < SUMS; l++) sum += lane[l];
     return sum;
 }
 
 double gradient_norm(Optimizer *o, const real *gradients) {
-    const size_t count = chunks(o->flat);
+    const size_t count = partial_count(o->flat);
 #pragma omp parallel for num_threads((int)o->threads) schedule(static)
     for (size_t c = 0; c < count; c++) {
-        size_t first = c * CHUNK, n = o->flat - first < CHUNK ? o->flat - first : CHUNK;
+        size_t first = c * PARTIAL, n = o->flat - first < PARTIAL ? o->flat - first : PARTIAL;
         o->partial_sums[c] = sum_of_squares(gradients + first, n);
     }
     double sum = 0;
     for (size_t c = 0; c < count; c++) sum += o->partial_sums[c];
     return sqrt(sum);
-}
-
-/* The constants of one update. A copy in each loop tells the compiler that no array overlaps them. */
-typedef struct {
-    double muon_lr;
-    real clip;
-    real lr, decay; /* of a column block; decay multiplies the parameter: 1 - lr * weight_decay, or 1 */
-    real beta1, beta2, momentum, eps;
-    real one_minus_beta1, one_minus_beta2;   /* rounded from double: 1 - (float)beta is off for a beta near 1 */
-    real bias_correction1, bias_correction2; /* 1 / (1 - beta^t), the second under a root */
-} Update;
-
-/* AdamW, with g the clipped gradient and t the number of the update, from 1:
-       m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
-       p = p (1 - lr weight_decay) - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) */
-MULTIVERSIONED static void adamw(const Update *u, real *restrict p, real *restrict m, real *restrict v,
-                                 const real *restrict g, size_t n) {
-    const Update k = *u;
-    for (size_t i = 0; i < n; i++) {
-        real gradient = g[i] * k.clip;
-        m[i] = k.beta1 * m[i] + k.one_minus_beta1 * gradient;
-        v[i] = k.beta2 * v[i] + k.one_minus_beta2 * gradient * gradient;
-        real root = (real)sqrt((double)v[i]) * k.bias_correction2;
-        p[i] = p[i] * k.decay - k.lr * (m[i] * k.bias_correction1) / (root + k.eps);
-    }
-}
-
-/* SGD: velocity b = momentum b + g,   p = p (1 - lr weight_decay) - lr b */
-MULTIVERSIONED static void sgd(const Update *u, real *restrict p, real *restrict b, const real *restrict g, size_t n) {
-    const Update k = *u;
-    for (size_t i = 0; i < n; i++) {
-        b[i] = k.momentum * b[i] + g[i] * k.clip;
-        p[i] = p[i] * k.decay - k.lr * b[i];
-    }
 }
 
 /* Velocity b = momentum b + g, x = g + momentum b (Nesterov). */
@@ -142,12 +101,13 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
     }
 }
 
-/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own. If
-   the matrix belongs to another rank (`own` is false), only its velocity is updated: every rank has all velocities. */
-MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, bool own, real *parameters,
-                                const real *gradients, real *workspace) {
+/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) belongs to the thread.
+   Without `moves`, another rank updates the matrix, and only the velocity changes here: every rank has all velocities.
+ */
+MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, double muon_lr, const Matrix *matrix, bool moves,
+                                real *parameters, const real *gradients, real *workspace) {
     const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;
-    const double lr = u->muon_lr * matrix->lr_scale * sqrt(fmax(1, (double)columns / (double)rows));
+    const double lr = muon_lr * matrix->lr_scale * sqrt(fmax(1, (double)columns / (double)rows));
     real *p = parameters + matrix->offset, *b = o->m + matrix->offset;      /* (rows, columns), a row every `width` */
     real *x = workspace, *newton_schulz_space = workspace + rows * columns; /* x: (rows, columns) */
     double squares = 0;
@@ -155,9 +115,9 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
         nesterov(u, x + r * columns, b + r * width, gradients + matrix->offset + r * width, columns);
         squares += sum_of_squares(x + r * columns, columns);
     }
-    if (!own) return;
+    if (!moves) return;
     const real inverse = (real)(1 / (sqrt(squares) + 1e-7)),
-               decay = (real)(1 - u->muon_lr * o->config->train.weight_decay);
+               decay = (real)(1 - muon_lr * o->config->train.weight_decay);
     for (size_t r = 0; r < rows; r++) {
         lanes_scale(x + r * columns, columns, inverse);
         lanes_scale(p + r * width, columns, decay);
@@ -165,8 +125,8 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
     newton_schulz(rows, columns, x, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
 }
 
-/* How many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where its
-   column blocks agree in both, otherwise the rest of this row of the block. *block is the one that `at` is in. */
+/* Returns how many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where
+   its column blocks agree in both, otherwise the rest of this row of the block. *block is the one that `at` is in. */
 static size_t uniform_count(const Tensor *t, size_t at, const ColumnBlock **block) {
     const size_t column = at % t->width;
     bool alike = true;
@@ -180,8 +140,8 @@ static size_t uniform_count(const Tensor *t, size_t at, const ColumnBlock **bloc
 /* Updates the numbers of `range` of the flat arrays, except Muon's matrices. */
 static void update_range(const Optimizer *o, const TensorTable *tensors, Update u, real *parameters,
                          const real *gradients, double lr, Range range) {
-    const Config *c = o->config;
-    const double weight_decay = c->train.optimizer == OPTIMIZER_MUON ? c->train.adamw_decay : c->train.weight_decay;
+    const OptimizerRow *row = row_of(o);
+    const double weight_decay = row->muon ? o->config->train.adamw_decay : o->config->train.weight_decay;
     for (size_t i = 0; i < tensors->count; i++) {
         const Tensor *t = &tensors->items[i];
         if (by_muon(o, t)) continue;
@@ -193,8 +153,7 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
             if (count > end - at) count = end - at;
             u.lr = (real)(lr * block->lr_scale);
             u.decay = block->decays ? (real)(1 - lr * weight_decay) : 1;
-            if (c->train.optimizer == OPTIMIZER_SGD) sgd(&u, parameters + at, o->m + at, gradients + at, count);
-            else adamw(&u, parameters + at, o->m + at, o->v + at, gradients + at, count);
+            row->update(&u, parameters + at, o->m + at, o->v ? o->v + at : NULL, gradients + at, count);
         }
     }
 }
@@ -214,16 +173,16 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
         .bias_correction1 = (real)(1 / (1 - pow(c->train.beta1, t))),
         .bias_correction2 = (real)(1 / sqrt(1 - pow(c->train.beta2, t))),
         .momentum = (real)c->train.momentum,
-        .muon_lr = lr / c->train.lr * c->train.muon_lr,
     };
+    const double muon_lr = lr / c->train.lr * c->train.muon_lr;
 #pragma omp parallel num_threads((int)o->threads)
     {
         const size_t thread = (size_t)omp_get_thread_num();
-        Range range = range_split(o->flat, CHUNK, thread, (size_t)omp_get_num_threads());
+        Range range = range_split(o->flat, PARTIAL, thread, (size_t)omp_get_num_threads());
         update_range(o, tensors, update, parameters, gradients, lr, range);
 #pragma omp for schedule(dynamic)
         for (size_t i = 0; i < o->matrix_count; i++)
-            muon(o, &update, &o->matrices[i], i % ranks == rank, parameters, gradients,
+            muon(o, &update, muon_lr, &o->matrices[i], i % ranks == rank, parameters, gradients,
                  o->workspace + thread * o->workspace_size);
     }
     for (size_t i = 0; i < o->matrix_count; i++) {

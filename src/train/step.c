@@ -6,15 +6,16 @@
 
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, StepSeconds *seconds) {
-    const size_t B = config->train.batch, T = engine->model->shape.T, parts = config->train.accumulate;
+    const size_t B = config->train.batch, T = engine->model->shape.T, batches = config->train.accumulate;
     const uint64_t seed = config->train.seed;
     const Batch batch = {tokens, targets, B, T};
     double loss = 0, counted = 0;
+    model_forget_scores(engine->model);
     for (size_t shard = 0; shard < engine->shards.own; shard += engine->shards.at_once) {
         double sum = 0;
         counted = 0;
-        for (size_t part = 0; part < parts && isfinite(sum); part++) {
-            const uint64_t number = (uint64_t)step * parts + part;
+        for (size_t i = 0; i < batches && isfinite(sum); i++) {
+            const uint64_t number = (uint64_t)step * batches + i;
             const double start = omp_get_wtime();
             corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
             if (seconds) seconds->batch += omp_get_wtime() - start;
@@ -22,9 +23,8 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
                                .seed = seed,
                                .micro_step = number,
                                .with_backward = true,
-                               .zero_gradients = part == 0,
-                               .keep_score_max = shard > 0,
-                               .batch_weight = 1 / (double)parts};
+                               .zero_gradients = i == 0,
+                               .batch_weight = 1 / (double)batches};
             sum = engine_pass_shards(engine, shard, &batch, pass);
             counted += (double)batch_targets(&batch);
         }

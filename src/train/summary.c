@@ -10,10 +10,8 @@
 #include "data/recall.h"
 #include "gemm/matmul.h"
 #include "model/measure.h"
+#include "ops/update.h"
 #include "ranks/ranks.h"
-
-static const char *const OPTIMIZERS[] = {
-    [OPTIMIZER_ADAMW] = "AdamW", [OPTIMIZER_SGD] = "SGD", [OPTIMIZER_MUON] = "AdamW" /* and Muon, on the next line */};
 
 size_t training_memory(const Engine *e, const Optimizer *optimizer) {
     const Model *m = e->model;
@@ -109,10 +107,10 @@ void print_summary(Progress *to, const char *mark, const Run *run, const Engine 
     SAY(l, "training", "%zu step%s of %zu x %zu characters, %.3g GFLOP each;", config->train.steps,
         config->train.steps == 1 ? "" : "s", config->train.batch * config->train.accumulate, s->T,
         model_flops(s, (double)tokens_per_step(config)) / 1e9);
-    SAY(l, "", "%s, lr %g", OPTIMIZERS[config->train.optimizer], config->train.lr);
+    SAY(l, "", "%s, lr %g", OPTIMIZERS[config->train.optimizer].name, config->train.lr);
     if (config->train.warmup >= config->train.steps)
         SAY(l, "", "warmup takes %zu steps: lr is not reached before the end", config->train.warmup);
-    if (config->train.optimizer == OPTIMIZER_MUON)
+    if (OPTIMIZERS[config->train.optimizer].muon)
         SAY(l, "", "Muon for the matrices of the blocks, lr %g", config->train.muon_lr);
     SAY(l, "memory", "%.1f MB", (double)training_memory(engine, optimizer) / 1e6);
     char ranks[32] = "";

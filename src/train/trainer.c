@@ -101,12 +101,12 @@ static void write_page(void *trainer) {
 }
 
 void trainer_end(Trainer *t) {
-    static void (*const parts[])(void *) = {read_losses, draw_losses, record_end, write_page};
+    static void (*const ends[])(void *) = {read_losses, draw_losses, record_end, write_page};
     progress_clear(t->options->progress);
     t->state.seconds = omp_get_wtime() - t->start;
-    for (size_t i = 0; t->run.locked && i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; t->run.locked && i < sizeof ends / sizeof *ends; i++) {
         Error later;
-        if (!protect(parts[i], t, &later) && !t->failure.status) t->failure = later;
+        if (!protect(ends[i], t, &later) && !t->failure.status) t->failure = later;
     }
     if (t->failure.status) error_raise_again(&t->failure);
 }

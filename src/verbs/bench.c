@@ -150,7 +150,7 @@ static void list_work(const Bench *b, Work work[KINDS]) {
     work[OP_LINEAR] = (Work){"linear layers", .flops = linear};
     work[OP_ATTENTION] = (Work){"attention", .flops = attention};
     work[OP_RESIDUAL] = (Work){"residual", .bytes = 2 * L * 3 * rows * C * size};
-    work[OP_ACTIVATION] = (Work){s->relu ? "ReLU" : "GELU", .bytes = L * 2 * rows * F * size};
+    work[OP_ACTIVATION] = (Work){"activation", .bytes = L * 2 * rows * F * size};
     work[OP_LOGITS] = (Work){"logits", .flops = head};
     work[OP_LOSS] = (Work){"loss", .bytes = 2 * rows * V * size};
     work[OP_LOSS_BACK] = (Work){"loss, backward", .bytes = 2 * rows * V * size};
@@ -160,7 +160,7 @@ static void list_work(const Bench *b, Work work[KINDS]) {
     work[OP_LINEAR_WEIGHTS] = (Work){"linear, weights", .flops = linear};
     work[OP_ATTENTION_BACK] = (Work){"attention, backward", .flops = 2 * attention};
     work[OP_RESIDUAL_BACK] = (Work){"residual, backward", .bytes = residual * L * rows * C * size};
-    work[OP_ACTIVATION_BACK] = (Work){s->relu ? "ReLU, backward" : "GELU, backward", .bytes = L * 3 * rows * F * size};
+    work[OP_ACTIVATION_BACK] = (Work){"activation, backward", .bytes = L * 3 * rows * F * size};
     work[OP_EMBEDDING_BACK] = (Work){"embedding, backward", .bytes = 3 * rows * C * size};
     work[OP_WAIT] = (Work){.name = "waiting at barriers"};
     work[OP_COUNT + BATCH] = (Work){.name = "drawing the batch"};

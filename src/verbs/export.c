@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
+#include "ops/activation.h"
 #include "ops/layernorm.h"
 #include "run/checkpoint.h"
 #include "verbs/verbs.h"
@@ -139,7 +140,7 @@ static void add_config(const Run *run, Json *config) {
     js_set(config, "n_layer", js_size(c->model.layers));
     js_set(config, "n_head", js_size(c->model.heads));
     js_set(config, "n_inner", js_size(c->model.d_ff));
-    js_set(config, "activation_function", js_text(c->model.activation == ACTIVATION_RELU ? "relu" : "gelu_new"));
+    js_set(config, "activation_function", js_text(ACTIVATIONS[c->model.activation].gpt2));
     js_set(config, "layer_norm_epsilon", js_number(LAYERNORM_EPSILON));
     js_set(config, "tie_word_embeddings", js_boolean(c->model.tie_embeddings));
     js_set(config, "embd_pdrop", js_number(c->model.dropout));

@@ -4,6 +4,7 @@
 
 #include "base/interrupt.h"
 #include "model/initialization.h"
+#include "ops/activation.h"
 #include "verbs/difference.h"
 #include "verbs/gradcheck.h"
 
@@ -130,8 +131,9 @@ static void compare_entry(GradientCheck *c, const Part *p, GradientRow *row, siz
     const Model *m = c->original.engine->model;
     const double gradient = (double)m->gradients[p->tensor->offset + entry];
     c->parameter = m->parameters + p->tensor->offset + entry;
-    const Slope slope = m->shape.relu ? slope_among_kinks(c, p, gradient) : slope_by(c, p, CENTRAL);
-    if (m->shape.relu && isnan(slope.value)) {
+    const bool has_kinks = ACTIVATIONS[m->shape.activation].has_kinks;
+    const Slope slope = has_kinks ? slope_among_kinks(c, p, gradient) : slope_by(c, p, CENTRAL);
+    if (has_kinks && isnan(slope.value)) {
         row->skipped++;
         return;
     }
