@@ -125,7 +125,7 @@ static void memorises_a_batch(void **state) {
                 .V = 31,
                 .L = 2,
                 .pre_norm = n & 1,
-                .relu = n & 2,
+                .activation = n & 2 ? ACTIVATION_RELU : ACTIVATION_GELU,
                 .bias = true,
                 .tied = true};
             assert_that(steps_to_memorise(shape) > 0, "divisor %d, %s-norm, %s", mode, n & 1 ? "pre" : "post",
