@@ -120,11 +120,13 @@ static void four_shares(void **state) {
     for (flocks = NO_FLOCK; flocks <= FLOCK_FOR_ALL; flocks++) {
         assert_string_equal(prepare("sweep"), "6\n");
         shares[0] = start_share_with("a", "1/4", "77", 0);
-        shares[1] = start_share("b", "2/4");
-        shares[2] = start_share("a", "3/4");
-        for (size_t i = 0; i < 3; i++) wait_for_steps("sweep", run_of("sweep", i, 4, 0), 120);
+        wait_for_steps("sweep", run_of("sweep", 0, 4, 0), 120);
         assert_int_equal(kill(-shares[0], SIGKILL), 0);
+        shares[1] = start_share("b", "2/4");
+        wait_for_steps("sweep", run_of("sweep", 1, 4, 0), 120);
         assert_int_equal(kill(-shares[1], SIGKILL), 0);
+        shares[2] = start_share("a", "3/4"); /* each is ended as soon as it has got so far, or it might be done */
+        wait_for_steps("sweep", run_of("sweep", 2, 4, 0), 120);
         assert_int_equal(kill(shares[2], SIGTERM), 0);
         assert_int_equal(status_of(shares[0]), 128 + SIGKILL);
         assert_int_equal(status_of(shares[1]), 128 + SIGKILL);
