@@ -100,10 +100,10 @@ done
 
 file=src/model/attention_softmax.c
 mutant 'softmax: ds with + delta' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] * mask[j] + delta/'
-mutant 'softmax: delta forgotten' $file 's/ : dp\[j\] - delta)/ : dp[j])/' --set model.dropout=0
+mutant 'softmax: delta forgotten' $file 's/: dp\[j\] - delta/: dp[j]/' --set model.dropout=0
 mutant 'softmax: ds without p' $file 's/dp\[j\] = p\[j\] \* (mask/dp[j] = (mask/' --set model.dropout=0
 mutant 'attention: mask of dropout not in dp' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] - delta/'
-mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/p\[j\] \*= mask\[j\]/p[j] *= mask[j] > 0/'
+mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/p\[j\] \*= mask\[j\]/p[j] = mask[j] > 0 ? p[j] : 0/'
 mutant 'attention: backward sees one key more' $file \
     '/void backward_rows/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
 mutant 'attention: forward sees one key more' $file \

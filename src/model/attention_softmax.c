@@ -93,9 +93,10 @@ MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, co
         fill_up(weights, visible, -(real)INFINITY);
         fill_up(dp, visible, 0);
         for (size_t j = 0; j < whole; j++) weights[j] = exp_real(weights[j] - maximum) * one_over_sum;
-        g->delta[i] = h->a->bf16 ? sum_over_keys(weights, mask, dp, whole)
-                                 : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
-        backward_row(weights, dp, mask, g->delta[i], whole);
+        const real delta = h->a->bf16 ? sum_over_keys(weights, mask, dp, whole)
+                                      : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
+        g->delta[i] = delta;
+        backward_row(weights, dp, mask, delta, whole);
         clear(weights, whole, t->stride);
         clear(dp, whole, t->stride);
     }
@@ -112,14 +113,17 @@ void softmax_backward(real *p, real *ds, real *mask, const HeadGradients *g, con
     }
 }
 
-/* The sink's value is zero, so of its ds = p (dp - delta) only - p delta is left. */
+/* The sink's value is zero, so of its ds = p (dp - delta) only - p delta is left. In bf16 delta is the one of
+   softmax_backward; in float the dot product is computed again, whose last bits this function has always had. */
 void sink_backward(const HeadGradients *g, const Head *h) {
     const AttentionArrays *l = h->layer;
     const real sink = l->parameters[PARAMETER_SINK][h->index];
     real *sum = partial_of(h, PARAMETER_SINK);
     for (size_t i = l->cached; i < l->T; i++) {
         const real p = exp_real(sink - l->saved.row_max[h->row + i]) / l->saved.row_sum[h->row + i];
-        *sum -= p * g->delta[i];
+        const real delta =
+            h->a->bf16 ? g->delta[i] : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
+        *sum -= p * delta;
     }
 }
 

@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     real *dq, *dk, *dv;
     const real *do_;
-    real *delta; /* (T), in scratch: each row's sum_j p_ij dp_ij, which softmax_backward leaves to sink_backward */
+    real *delta; /* (T), in scratch: each row's sum_j p_ij dp_ij, for sink_backward in bf16 */
     size_t stride, o_stride;
 } HeadGradients;
 
