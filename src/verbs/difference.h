@@ -7,11 +7,12 @@
 typedef double (*Perturbed)(void *context, double delta);
 
 /* The side of x on which a difference is taken. */
-typedef enum { BELOW = -1, CENTRAL = 0, ABOVE = 1 } Side;
+typedef enum { BELOW, CENTRAL, ABOVE } Side;
 
 static inline double difference_quotient(Perturbed f, void *context, Side side, double h) {
     if (side == CENTRAL) return (f(context, h) - f(context, -h)) / (2 * h);
-    return f(context, side * h) / (side * h);
+    const double delta = side == BELOW ? -h : h;
+    return f(context, delta) / delta;
 }
 
 /* The intended error of a difference, in units of the caller's scale. */
