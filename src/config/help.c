@@ -1,5 +1,5 @@
-/* The table of keys as text: the resolved .ini of a run, and the reference of `help config`. Both walk the table, so neither
-   can lack a key. */
+/* The table of keys as text: the resolved .ini of a run, and the reference of `help config`. Both walk the table, so
+   neither can lack a key. */
 #include <stdlib.h>
 #include <string.h>
 
