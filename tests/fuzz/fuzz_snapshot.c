@@ -1,7 +1,7 @@
 /* attention/stepNNNNNN.safetensors: what the program wrote, with the changes that the input makes (fuzz_edit). */
-#include "verbs/attend.h"
 #include "fuzz.h"
 #include "run/snapshot.h"
+#include "verbs/attend.h"
 
 static Snapshot snapshot;
 
