@@ -352,7 +352,7 @@ static void width_and_colors_of_a_stream(void **state) {
         assert_int_equal(terminal_make(file).columns, columns[i]);
     }
     assert_int_equal(unsetenv("COLUMNS"), 0);
-    assert_int_equal(terminal_columns(file), 80);
+    assert_int_equal(terminal_columns(fileno(file)), 80);
 }
 
 /* With the longest text: eight layers of twelve heads are drawn with more panels side by side. Panels of too many

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -183,6 +184,15 @@ char *program_path(void) {
 #else
     return realpath("/proc/self/exe", NULL);
 #endif
+}
+
+size_t terminal_columns(int descriptor) {
+    enum { COLUMNS_MOST = 10000 };
+    struct winsize size = {0};
+    if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col) return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    const long number = columns ? strtol(columns, NULL, 10) : 0;
+    return number > 0 && number < COLUMNS_MOST ? (size_t)number : 80;
 }
 
 void *jump_target;

@@ -39,6 +39,9 @@ bool process_lives(long process, unsigned long long start);
    does not say. */
 char *program_path(void);
 
+/* Returns the width of the terminal behind a descriptor, at least 1. Where that does not say, COLUMNS, or 80. */
+size_t terminal_columns(int descriptor);
+
 /* Calls function(argument). Returns true if it returned, false if `jump` ended it. Calls may be nested; a jump ends the
    innermost one. (WebAssembly has no jumps: there it would store the message of the error and trap.) */
 bool call_until_jump(void (*function)(void *argument), void *argument);

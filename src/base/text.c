@@ -8,9 +8,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/memory.h"
 
 char *text_trim(char *text) {
@@ -67,17 +67,8 @@ const char *text_next_line(const char *text, size_t columns, size_t *line) {
     return text + *line + strspn(text + *line, " ");
 }
 
-size_t terminal_columns(FILE *out) {
-    enum { COLUMNS_MOST = 10000 };
-    struct winsize size = {0};
-    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col) return size.ws_col;
-    const char *columns = getenv("COLUMNS");
-    const long number = columns ? strtol(columns, NULL, 10) : 0;
-    return number > 0 && number < COLUMNS_MOST ? (size_t)number : 80;
-}
-
 void text_write_message(const char *message, FILE *out) {
-    const size_t columns = isatty(fileno(out)) ? terminal_columns(out) : SIZE_MAX;
+    const size_t columns = isatty(fileno(out)) ? terminal_columns(fileno(out)) : SIZE_MAX;
     size_t line;
     for (const char *next; *message; message = next) {
         next = text_next_line(message, columns, &line);

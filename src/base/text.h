@@ -25,8 +25,6 @@ void text_make_plain(char *text);
    ends. */
 void text_write(const char *text, size_t size, FILE *out);
 
-/* Returns the width of the terminal behind a stream, at least 1. Where the stream does not say, COLUMNS, or 80. */
-size_t terminal_columns(FILE *out);
 /* Writes a message and ends its line. On a terminal the line is broken between words at the terminal's width. */
 void text_write_message(const char *message, FILE *out);
 

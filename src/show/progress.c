@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -56,7 +57,7 @@ bool progress_is_due(Progress *p, double now) {
 void progress_line(Progress *p, const char *line) {
     /* A line that wraps could not be overwritten, and the blanks that wipe a longer line must not wrap either if the
        terminal has become narrower. The last column stays free, since some terminals wrap behind it. */
-    const size_t most = terminal_columns(p->stream) - 1, length = strnlen(line, most),
+    const size_t most = terminal_columns(fileno(p->stream)) - 1, length = strnlen(line, most),
                  over = p->shown < most ? p->shown : most;
     fprintf(p->stream, "\r%.*s%*s", (int)length, line, (int)(over > length ? over - length : 0), "");
     p->shown = length;

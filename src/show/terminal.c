@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/text.h"
 
 enum { GAP = 2 }; /* columns between panels */
@@ -15,7 +16,7 @@ Terminal terminal_make(FILE *out) {
     const bool plain = !isatty(fileno(out)) || (no_color && *no_color) || !term || !*term ||
                        strcmp(term, "dumb") == 0 || strncmp(term, "vt", 2) == 0;
     const bool all = bits && (strcmp(bits, "truecolor") == 0 || strcmp(bits, "24bit") == 0);
-    return (Terminal){out, plain ? COLORS_NONE : all ? COLORS_24_BIT : COLORS_256, terminal_columns(out)};
+    return (Terminal){out, plain ? COLORS_NONE : all ? COLORS_24_BIT : COLORS_256, terminal_columns(fileno(out))};
 }
 
 static int distance(Color a, Color b) {

@@ -25,10 +25,10 @@ _Noreturn void jump(void) { __builtin_trap(); }
 
 CpuLevel cpu_level(void) { return CPU_OTHER; }
 size_t memory_of_machine(void) { return (size_t)1 << 31; }
+size_t terminal_columns(int descriptor) { return (void)descriptor, (size_t)80; }
 int interrupt_signal(void) { return 0; }
 int interrupt_noted(void) { return 0; }
 void interrupt_agree(int signal_number) { (void)signal_number; }
-char program_name[24] = "./train";
 const char sqrtdk_corpus[] = ""; /* the page has it */
 
 /* Products are the program's own, and OpenBLAS is never asked for. */
