@@ -49,18 +49,8 @@ static void thin(char *text, size_t group, size_t limit, bool metrics) {
     *out = 0;
 }
 
-/* Leaves the last samples alone where all of them would make the page too large. */
-static void keep_last_samples(char *text, size_t size) {
-    static const char note[] = "(earlier samples are in samples.txt)\n\n";
-    if (size <= SAMPLES_LIMIT) return;
-    const char *line_end = strstr(text + size - SAMPLES_LIMIT, "\n==== step "),
-               *rest = line_end ? line_end + 1 : text + size;
-    memcpy(text, note, sizeof note - 1);
-    memmove(text + sizeof note - 1, rest, strlen(rest) + 1);
-}
-
 /* Adds the text of a file, and nothing where there is no such file. A log's rows come in groups of `group`, of which
-   about `limit` are kept; group 0: the file is samples.txt. */
+   about `limit` are kept; group 0: the whole file. */
 static void add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit) {
     char path[PATH_CAPACITY];
     size_t size;
@@ -68,8 +58,48 @@ static void add_file(Json *run, const char *directory, const char *name, const c
     if (!path_find(path)) return;
     char *text = file_read(path, "the file", SIZE_MAX / 2, &size);
     if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
-    else keep_last_samples(text, size);
     js_set(run, key, js_text(text));
+    memory_free(text);
+}
+
+/* Reads the line that begins a sample. Returns its length, or 0 if it is another line. */
+static size_t sample_header(const char *text, size_t *step) {
+    char line[80];
+    int end = 0;
+    const size_t length = strcspn(text, "\n");
+    snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : 0), text);
+    if (sscanf(line, "==== step %zu, validation loss %*s ====%n", step, &end) != 1) return 0;
+    return end && line[end] == 0 && text[length] ? length + 1 : 0;
+}
+
+/* Adds the samples of a run, {step, text} each: the last ones that `limit` bytes of samples.txt hold. A text has
+   log.sample_tokens characters, or fewer if a signal cut the last one short. So nothing that a model writes is read as
+   the line that begins the next sample. */
+static void add_samples(Json *json, const SweepRun *run, size_t limit) {
+    char path[PATH_CAPACITY];
+    size_t size, step, header;
+    path_join(path, run->directory, "samples.txt");
+    if (!path_find(path)) return;
+    char *text = file_read(path, "the file", SIZE_MAX / 2, &size), *at = text;
+    Json *list = js_list(json, "samples");
+    while ((header = sample_header(at, &step)) != 0) {
+        char *end = at + header;
+        for (size_t i = 0; i < run->config.log.sample_tokens && *end; i++) {
+            uint32_t character;
+            const size_t length = utf8_decode(end, strnlen(end, 4), &character);
+            end += length ? length : 1;
+        }
+        if ((size_t)(text + size - at) <= limit) {
+            const char next = *end;
+            *end = 0;
+            Json *sample = js_object();
+            js_set(sample, "step", js_size(step));
+            js_set(sample, "text", js_text(at + header));
+            js_append(list, sample);
+            *end = next;
+        }
+        at = end + strspn(end, "\n");
+    }
     memory_free(text);
 }
 
@@ -158,7 +188,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
                                     MEASURE_ENTROPY_LAST, MEASURE_SCORE_STD_FIRST, MEASURE_SCORE_STD_LAST};
     const SweepSetting *setting = &s->settings[index];
     double dash = 0;
-    const Color color = s->axes.count ? report_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
+    const Color color = report_style(s, index, &dash);
     Json *json = js_object(), *runs = js_list(json, "runs");
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_size(setting->run[i]));
     js_set(json, "label", js_text(setting->label));
@@ -224,7 +254,6 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
     if (run->state == RUN_FAILED) return json;
     add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
     add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
-    if (whole) add_file(json, run->directory, "samples.txt", "samples", 0, 0);
     return json;
 }
 
@@ -245,6 +274,7 @@ static void add_ngrams(const Sweep *s, Json *json) {
     for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(first[i]));
 }
 
+/* Adds the attention and the samples of each setting's run. */
 static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     size_t steps, layers;
     char words[64];
@@ -252,11 +282,14 @@ static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     Snapshots *all = memory_make(s->setting_count, sizeof *all, words);
     for (size_t i = 0; i < s->setting_count; i++) all[i] = list_steps(&s->runs[shown_run(s, &s->settings[i])]);
     fit(all, s->setting_count, &steps, &layers, notes);
-    for (const Snapshots *one = all; one < all + s->setting_count; one++)
-        if (one->run->state != RUN_FAILED && one->step_count)
-            add_snapshots(js_at(runs, (size_t)(one->run - s->runs)), one,
-                          steps < one->step_count ? steps : one->step_count,
+    for (const Snapshots *one = all; one < all + s->setting_count; one++) {
+        Json *run = js_at(runs, (size_t)(one->run - s->runs));
+        if (one->run->state == RUN_FAILED) continue;
+        if (one->step_count)
+            add_snapshots(run, one, steps < one->step_count ? steps : one->step_count,
                           layers < one->layers ? layers : one->layers);
+        add_samples(run, one->run, SAMPLES_LIMIT / s->setting_count);
+    }
 }
 
 /* Adds the model of each setting's run, while the page stays below its limit. */

@@ -17,7 +17,7 @@ function show_run() {
         const points = curve(run, column);
         return [points.find(p => p[0] === 0)?.[1], points.at(-1)?.[1]];
     };
-    $("settings").firstChild.textContent = "Results";
+    $("settings").firstElementChild.textContent = "Results";
     $("settings").append(table(["", "at step 0", "at the end"], [
         [`validation loss (nats per ${unit})`, ...ends("val_loss").map(x => fixed(x))],
         ["training loss (one batch)", ...ends("train_loss").map(x => fixed(x))],
@@ -35,14 +35,6 @@ function show_run() {
     const accuracy = ends("val_accuracy")[1];
     if (finite(accuracy)) $("title").append(`, accuracy ${fixed(accuracy, 3)}`);
 }
-/* The keys that differ between runs. Ignored are where a run writes, and the second divisor where no run switches to
-   it. */
-function differing_keys() {
-    const switched = runs.some(run => run.keys["attention.switch_step"] !== "0");
-    const ignored = ["log.out", switched ? "" : "attention.switch_divisor"];
-    return [...new Set(runs.flatMap(run => Object.keys(run.keys)))]
-        .filter(key => !ignored.includes(key) && new Set(runs.map(run => run.keys[key])).size > 1);
-}
 const links_of = setting => setting.runs.map(i => {
     const run = runs[i], words = `seed ${run.keys["train.seed"]}: ${run.result} `;
     return run.path ? el("a", {href: run.path.split("/").map(encodeURIComponent).join("/")}, words) : words;
@@ -54,7 +46,6 @@ function show_settings() {
         `Losses are in nats per ${unit} over the validation split.`) + band_words;
     const arrow = (first, last, text) => `${text(first.mean)} → ${text(last.mean)}`;
     const value = (s, key) => runs[s.runs[0]].keys[key] ?? "–";
-    const number = text => /^-?\d*\.\d+(e[-+]?\d+)?$/.test(text) ? String(exact(Number(text))) : text;
     const columns = [["setting", s => with_color("span", s, s.label)],
         ...sweep ? [["n", s => String(s.val_loss.n)]] : [], ["validation loss", s => interval(s.val_loss)],
         ...mixed ? [["nats per", s => value(s, "data.task") === "recall" ? "answer" : "character"]] : [],
@@ -63,7 +54,7 @@ function show_settings() {
         ["lowest", s => interval(s.best_val_loss)],
         ["entropy, first → last", s => arrow(s.entropy_first, s.entropy_last, x => fixed(x, 3))],
         ["score std, first → last", s => arrow(s.score_std_first, s.score_std_last, short)],
-        ["runs", links_of], ...keys.map(key => [key_name(key), s => number(value(s, key))])];
+        ["runs", links_of], ...keys.map(key => [key_name(key), s => number_text(value(s, key))])];
     const rows = () => [["setting", ...keys, "n", "val_loss", "half", "difference", "difference_half"],
         ...settings.map(s => [s.label, ...keys.map(key => runs[s.runs[0]].keys[key] ?? ""), s.val_loss.n,
             s.val_loss.mean, s.val_loss.half, s.difference?.mean, s.difference?.half])];
@@ -128,15 +119,17 @@ function show_training() {
             log_y, small: true, series});
     }
 }
+/* All samples of a single run; the last one at a step is beside the triangle of that step. */
 function show_samples() {
-    const texts = (runs[0].samples || "").split(/^==== (step \d+, validation loss \S+) ====\n/m).slice(1);
-    if (data.kind !== "run" || !texts.length) return $("samples").remove();
-    const last = texts.length / 2 - 1, shown = el("div"), show = () => shown.replaceChildren(
-        el("h3", {}, texts[2 * slider.value]), el("pre", {}, texts[2 * slider.value + 1].trimEnd()));
+    const texts = data.kind === "run" && runs[0].samples || [], last = texts.length - 1, shown = el("div");
+    if (last < 0) return $("samples").remove();
+    const show = () => shown.replaceChildren(el("h3", {}, `step ${texts[slider.value].step}`),
+        el("pre", {}, texts[slider.value].text.trimEnd()));
     const slider = el("input", {type: "range", id: "sample", max: last, value: last, "aria-label": "evaluation",
         oninput: show});
     $("samples").append(el("p", {class: "how"}, "How to read this: what the model wrote at each evaluation, always " +
-        "with the same random numbers. Move the slider through training."), slider, shown);
+        "with the same random numbers. Move the slider through training." + (texts[0].step > 0 ? " Earlier samples are in samples.txt." : "")),
+        slider, shown);
     show();
 }
 /* run.json and config.ini, of the sweep or of each run. */
@@ -154,16 +147,29 @@ function show_setup() {
 const root = document.documentElement;
 root.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 $("theme").addEventListener("click", () => { root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; });
+/* Several runs that are compared are summarized as a sweep is: the lowest and the highest loss. */
+function heading() {
+    const ended = settings.filter(s => finite(s.val_loss?.mean)).sort((a, b) => a.val_loss.mean - b.val_loss.mean);
+    if (data.kind !== "runs" || mixed || ended.length < 2) return one_name(data.heading);
+    const words = s => `${fixed(s.val_loss.mean, 3)} for ${s.label}`;
+    return `${data.heading}: validation loss ${words(ended[0])} to ${words(ended.at(-1))}`;
+}
 document.title = `${data.title}: sqrtdk`;
-$("title").textContent = data.heading;
-$("why").textContent = plain(data.why || "");
+$("title").textContent = plain(heading());
+$("why").textContent = one_name(plain(data.why || ""));
 $("notes").textContent = data.notes.join(" ");
 if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */
-const show_results = data.kind === "run" ? show_run : show_settings;
-const parts = data.theory ? [show_theory] : [show_results, show_losses, show_attention, show_training, show_samples];
-for (const show of [...parts, show_setup]) show();
-for (const {id, firstChild: title} of document.querySelectorAll("main > section"))
-    document.querySelector("nav").append(el("a", {href: `#${id}`}, title.textContent));
+const parts = data.theory ? {figures: show_theory} : {settings: data.kind === "run" ? show_run : show_settings,
+    loss: show_losses, attention: show_attention, training: show_training, samples: show_samples};
+for (const [id, show] of Object.entries({...parts, setup: show_setup}))
+    try {
+        show();
+    } catch (error) {
+        ($(id) ?? $("setup")).append(el("p", {class: "lost"}, `This part cannot be shown: ${damaged(error)}.`));
+    }
+for (const section of document.querySelectorAll("main > section"))
+    document.querySelector("nav").append(el("a", {href: `#${section.id}`}, section.firstElementChild.textContent));
+if (!data.theory) $("settings").firstElementChild.after($("why"), $("words"));
 for (const draw of drawings) draw();
 $("unscripted").remove();
 addEventListener("resize", () => drawings.forEach(draw => draw()));

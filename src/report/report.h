@@ -30,7 +30,7 @@ Json *report_theory_data(const char *directory);
 Json *report_model(const char *directory, bool diverged, double *room);
 
 /* styles.c. report_sort lists all settings of a sweep in the order in which they are shown: by divisor, then by the
-   other swept keys. report_style returns the colour of a setting, which its divisor decides; the other swept keys
-   decide `dash` (pixels; 0: a whole line). Where the divisor is not swept, each setting has a colour of its own. */
+   other swept keys. report_style returns the colour of a setting, which its divisor decides; settings of one divisor
+   differ in `dash` (pixels; 0: a whole line). If all settings have the same divisor, each has another colour. */
 void report_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
 Color report_style(const Sweep *sweep, size_t setting, double *dash);

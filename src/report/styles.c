@@ -47,16 +47,18 @@ static ScaleDivisor named_divisor(const Config *config) {
 
 Color report_style(const Sweep *s, size_t setting, double *dash) {
     static const double dashes[] = {0, 9, 4, 16, 2, 24};
-    size_t smaller = 0;
-    char name[64];
-    *dash = 0;
-    if (s->divisor_axis == s->axes.count && s->setting_count > 1) return palette_divisor("", setting);
-    *dash = dashes[s->settings[setting].others % (sizeof dashes / sizeof *dashes)];
     const ScaleDivisor divisor = named_divisor(config_of(s, setting));
+    size_t smaller = 0, before = 0;
+    bool divisors_differ = s->setting_count == 1;
+    char name[64];
     for (size_t g = 0; g < s->setting_count; g++) {
-        const ScaleDivisor other = config_of(s, g)->attention.scale_divisor;
+        const ScaleDivisor other = named_divisor(config_of(s, g));
+        const bool same = other.mode == divisor.mode && (other.mode != SCALE_NUMBER || other.number == divisor.number);
+        divisors_differ = divisors_differ || !same;
+        before += g < setting && same;
         smaller += s->settings[g].others == 0 && other.mode == SCALE_NUMBER && other.number < divisor.number;
     }
+    *dash = divisors_differ ? dashes[before % (sizeof dashes / sizeof *dashes)] : 0;
     scale_text(divisor, name, sizeof name);
-    return palette_divisor(name, smaller);
+    return divisors_differ ? palette_divisor(name, smaller) : palette_divisor("", setting);
 }
