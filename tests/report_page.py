@@ -273,22 +273,22 @@ def controls(page, run):
     page.check("Layer 1, head 1" in page.text("#figures"), "the figures name the head")
     page.all(".thumb")[0].click()
 
-    page.hover("#matrix svg", *page.cell(9, 4))
+    page.hover("#sides svg", *page.cell(9, 4))
     page.equal(page.js("return [state.query, state.key]"), [9, 4], "the cell under the mouse")
     page.near(row(), shown(names[-1], 0, 9), 6e-4, "the row of the query under the mouse")
     page.check(f"weight {shown(names[-1], 0, 9)[4]:.4f}" in page.text("#reading"), "its weight in words")
-    page.hover("#matrix svg", *page.cell(12, 7), click=True)
-    page.hover("#matrix svg", *page.cell(5, 2))
+    page.hover("#sides svg", *page.cell(12, 7), click=True)
+    page.hover("#sides svg", *page.cell(5, 2))
     page.equal(page.js("return [state.query, state.key]"), [12, 7], "the cell that a click locked")
     page.check("Locked" in page.text("#reading"), "the page says that it is locked")
     page.press(Keys.ESCAPE)
-    page.hover("#matrix svg", *page.cell(6, 2))
+    page.hover("#sides svg", *page.cell(6, 2))
     page.equal(page.js("return [state.query, state.key]"), [6, 2], "after Escape")
-    page.focus("#matrix svg")
+    page.focus("#sides svg")
     page.press(Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
     page.equal(page.js("return [state.query, state.key]"), [7, 3], "after arrow keys")
     page.press(Keys.ENTER)
-    page.hover("#matrix svg", *page.cell(15, 2))
+    page.hover("#sides svg", *page.cell(15, 2))
     page.equal(page.js("return [state.query, state.key]"), [7, 3], "the cell that Enter locked")
     page.press(Keys.ESCAPE)
 
@@ -307,41 +307,122 @@ def controls(page, run):
 
 
 def opening(page, run):
-    """At first the head with the lowest entropy is shown, as trained, and the largest key of its last query."""
+    """At first the head that looks at the previous character most is shown, where that is clear, or else the one with the
+    lowest entropy; as trained, and the largest key of its last query."""
     T, last = page.js("return runs[0].snapshots.T"), dict(snapshots(run))
     weights = last[max(last)]["weights"]
     def entropy(head):
         rows = [weights[(head * T + q) * T:][:q + 1] for q in range(1, T)]
         return sum(-sum(w * math.log(w) for w in row if w > 0) / math.log(len(row)) for row in rows) / len(rows)
-    lowest = min(range(4), key=entropy)
-    page.equal(page.js("return 2 * state.layer + state.head"), lowest, "the head with the lowest entropy")
-    row = weights[(lowest * T + T - 1) * T:][:T]
+    def previous(head):
+        return sum(weights[(head * T + q) * T + q - 1] for q in range(1, T)) / (T - 1)
+    clear = max(range(4), key=previous)
+    expected = clear if previous(clear) > .4 else min(range(4), key=entropy)
+    page.equal(page.js("return 2 * state.layer + state.head"), expected, "the head at first")
+    for head, thumb in enumerate(page.all(".thumb")):
+        named = re.search(r"previous character (\d+) %", thumb.text)
+        if named:
+            page.near([float(named[1])], [100 * previous(head)], .6, f"what head {head} does")
+        else:
+            page.check(previous(head) < .405 or "character" in thumb.text, f"head {head} is not said to look back")
+    row = weights[(expected * T + T - 1) * T:][:T]
     page.equal(page.js("return [state.query, state.key]"), [T - 1, row.index(max(row))], "the largest key of the last query")
 
 
 def strip(page):
-    """The bars of a row move with the divisor's slider: of logged scores, and at the last step of those that the page's
-    model computes. N(0, 1) is behind the scores of step 0 alone."""
-    heights = lambda: page.js("return [...document.querySelectorAll('#strip .bar')].map(e => Number(e.getAttribute('height')))")
-    page.hover("#matrix svg", *page.cell(20, 4), click=True)
-    for step, button in ((Keys.ARROW_LEFT, -1), (Keys.END, 2)):
+    """Raw scores and scores after the division are bars on one axis, of logged scores, and at the last step of those that
+    the page's model computes: divided by 1 they are as long, divided by 4 a quarter."""
+    heights = lambda kind: page.js("""return [...document.querySelectorAll('#strip .' + arguments[0])]
+        .map(e => Number(e.getAttribute('height')))""", kind)
+    page.hover("#sides svg", *page.cell(20, 4), click=True)
+    for step in Keys.ARROW_LEFT, Keys.END:
         page.focus("#step")
         page.press(step)
-        page.all("#marks button")[button].click()
-        before, keys = heights(), 21
-        page.equal(len(before), 3 * keys, "bars of query 20")
-        page.equal(len(page.all("#strip .normal")), 0, "no N(0, 1) after training")
-        page.all("#marks button")[2 if button < 0 else 3].click()
-        halved = heights()
-        page.near(halved[:keys], before[:keys], 1e-6, "the bars of raw scores at another divisor")
-        page.near(halved[keys:2 * keys], [h / 2 for h in before[keys:2 * keys]], 1e-4, "the bars of scores at twice the divisor")
+        keys = 21
+        for button, c in enumerate((1, 4, 8, 16)):
+            page.all("#marks button")[button].click()
+            raw, bars = heights("raw-bar"), heights("bar")
+            page.equal([len(raw), len(bars)], [keys, 2 * keys], "bars of query 20")
+            page.near(bars[:keys], [h / c for h in raw], 1e-4, f"the bars of scores divided by {c}")
         weights = page.row()[:keys]
-        page.near([h / halved[2 * keys] for h in halved[2 * keys:]], [w / weights[0] for w in weights], .05, "the bars of weights")
+        page.near([h / bars[keys] for h in bars[keys:]], [w / weights[0] for w in weights], .05, "the bars of weights")
     page.all("#marks button")[-1].click()
+    page.press(Keys.ESCAPE)
+
+
+def area(path):
+    """The area below a path of steps, M x y, then V y H x; and its mean x, and standard deviation of x, by area."""
+    (x, base), parts = map(float, path[1:].split("V")[0].split(" ")), []
+    for y, to in re.findall(r"V([-\d.]+)H([-\d.]+)", path):
+        parts.append((float(to) - x, base - float(y), (float(to) + x) / 2))
+        x = float(to)
+    whole = sum(width * height for width, height, _ in parts)
+    middle = sum(width * height * at for width, height, at in parts) / whole
+    return whole, math.sqrt(sum(width * height * (at - middle) ** 2 for width, height, at in parts) / whole)
+
+
+def histogram(page, run):
+    """The histogram in a triangle: as much area before the division as after it, and a spread as that of the scores."""
+    T, steps = page.js("return runs[0].snapshots.T"), dict(snapshots(run))
+    first = steps[0]["scores"]
     page.focus("#step")
     page.press(Keys.HOME)
-    page.equal(len(page.all("#strip .normal")), 2, "the bands of N(0, 1) at step 0")
-    page.press(Keys.END, Keys.ESCAPE)
+    page.all(".thumb")[0].click()
+    raw = [first[q * T + k] for q in range(T) for k in range(q + 1)]
+    middle = sum(raw) / len(raw)
+    deviation = math.sqrt(sum((x - middle) ** 2 for x in raw) / len(raw))
+    shape = lambda kind: area(page.find(f"#sides .histogram .{kind}").get_attribute("d"))
+    unit = page.js("""const box = document.querySelector('#sides .histogram .axis').getBBox();
+        return box.width / (2 * Math.max(4, 3 * Math.sqrt(runs[0].d_k)))""")
+    page.near([shape("before")[1] / unit], [deviation], .2, "the spread of raw scores")
+    for button, c in (0, 1), (2, 8):
+        page.all("#marks button")[button].click()
+        page.near([shape("after")[1] / unit], [deviation / c], .2, f"the spread of scores divided by {c}")
+        page.check(f"÷ {c}" in page.text("#sides .histogram .of-score"), "the divisor above the histogram")
+    page.equal(len(page.all("#sides .histogram .normal")), 1, "N(0, 1)")
+    page.all("#marks button")[-1].click()
+    page.focus("#step")
+    page.press(Keys.END)
+
+
+def at_that_step(page, run):
+    """Beside a step stand the loss, the sample and the entropy of that step, or of the last evaluation before it."""
+    rows = [r for r in read_csv(f"{run}/metrics.csv") if r["val_loss"]]
+    said = open(f"{run}/samples.txt", encoding="utf-8").read()
+    for at, step in enumerate(page.js("return all_steps")):
+        page.js("state.step = arguments[0]; update()", step)
+        last = [r for r in rows if int(r["step"]) <= step][-1]
+        words = page.text("#sides figure > p")
+        page.check(f"validation loss {float(last['val_loss']):.2f}" in words, f"the loss of step {step} in: {words}")
+        page.check(page.text("#loss-value") == words.split(" · ")[0], "the same loss in the panel")
+        page.equal(f"(step {last['step']})" in words, int(last["step"]) != step, "another step is named")
+        page.check(f"writes at step {last['step']}:" in page.text("#sides figure"), f"a sample of step {last['step']}")
+        sample = said.split(f"==== step {last['step']},")[1].split("\n", 1)[1].split("\n\n====")[0]
+        page.equal(page.find("#sides pre").get_attribute("textContent"), sample.strip(), "the sample")
+        page.check(("Mean loss of this text" in page.text("#figures")) == (at == len(page.js("return all_steps")) - 1),
+                   "the loss of the text stands beside the last step alone")
+
+
+def links(page, run):
+    """A link has the view: layer, head, step, divisor, query, key and text; and what is wrong in one changes nothing."""
+    shown = lambda: page.js("return [state.layer, state.head, state.step, state.divisor, state.query, state.key, state.locked, text.typed]")
+    steps = page.js("return all_steps")
+    page.js("location.hash = '#layer=1&head=1&step=0&divisor=3&query=9&key=4'")
+    for _ in range(100):
+        if shown()[0] == 1:
+            break
+        time.sleep(.05)
+    page.equal(shown(), [1, 1, steps[0], 3, 9, 4, True, None], "the view of a link")
+    page.js("show_view('step=20&text=The river%0A')")
+    page.equal(shown()[7], "The river\n", "the text of a link")
+    page.js("set_text(null); show_view('layer=77&head=NaN&step=nothing&divisor=-1&query=&model=9')")
+    page.equal(shown()[:3], [1, 1, 20], "a link that is wrong")
+    page.all(".thumb")[2].click()
+    page.press(Keys.ESCAPE)
+    wanted = "layer=1&head=0&step=20"
+    page.check(any(page.js("return location.hash") == "#" + wanted or time.sleep(.05) for _ in range(100)),
+               f"the page's address: {page.js('return location.hash')}")
+    page.js("show_view(first_view)")
 
 
 def plays(page):
@@ -355,22 +436,30 @@ def plays(page):
     page.equal([page.js("return state.step"), page.text("#play")], [steps[-1], "play"], "after playing")
     # However slow the browser is, it does not come to the last step between two keys.
     page.js("const by_time = setInterval; window.setInterval = step => by_time(step, 1e8)")
-    page.focus("#matrix svg")
+    page.focus("#sides svg")
     page.press(Keys.SPACE)
     page.check(page.js("return playing !== null"), "Space plays")
     page.press(Keys.SPACE)
     page.check(page.js("return playing === null"), "Space stops")
-    page.focus("#side")
-    page.press(Keys.SPACE, Keys.ESCAPE)
-    page.check(page.js("return playing === null"), "Space on another control")
-    # The browser's own scrolling by Space comes last, since it goes on for a while.
-    for place, playing in ("#play", True), ("#play", False), ("#samples", False):
+    for place in "#side", "#head", "#theme", "#text":
+        page.focus(place)
+        page.press(Keys.SPACE, Keys.ESCAPE)
+        page.check(page.js("return playing === null"), f"Space on {place}")
+    page.find("#theme").click()
+    page.js("set_text(null)")
+    # Wherever the page is, and whatever else has the focus, Space plays and does not scroll.
+    for place in "#panel", "#loss", "#setup":
         page.js("document.activeElement.blur(); document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", place)
+        before = page.js("return scrollY")
         page.press(Keys.SPACE)
-        page.equal(page.js("return playing !== null"), playing, f"Space without a focus, {place} in sight")
-    place = None
-    while place != (place := page.js("return scrollY")):
-        time.sleep(.1)
+        page.equal([page.js("return playing !== null"), page.js("return scrollY")], [True, before], f"Space at {place}")
+        page.press(Keys.SPACE)
+        page.equal(page.js("return playing === null"), True, f"a second Space at {place}")
+    for place in "#step", "#divisor", "#loss svg", "nav a":
+        page.focus(place)
+        page.press(Keys.SPACE)
+        page.check(page.js("return playing !== null"), f"Space on {place}")
+        page.press(Keys.SPACE)
     media = lambda value: page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
         "features": [{"name": "prefers-reduced-motion", "value": value}]})
     media("reduce")
@@ -389,7 +478,7 @@ def looked_up(page, run):
     text = page.js("return runs[0].snapshots.text.join('')")
     asked = {q: text.index(text[q]) for q in range(2 * pairs, T, 2)}
     page.check(all(place < 2 * pairs for place in asked.values()), "a record of recall")
-    page.equal(len(page.all("#matrix .asked")), 2 * len(asked), "keys and values that are marked")
+    page.equal(len(page.all("#sides .asked")), 2 * len(asked), "keys and values that are marked")
     page.equal(page.js("return state.query"), max(asked), "the last query that asks")
     for kind, place in ("of-key", asked[max(asked)]), ("of-value", asked[max(asked)] + 1):
         page.equal(page.js("return [...document.querySelectorAll('#row .' + arguments[0])].map(e => matrix.spans.indexOf(e))", kind),
@@ -397,9 +486,11 @@ def looked_up(page, run):
     logged = dict(snapshots(run))
     weights = logged[max(logged)]["weights"]
     finds = [sum(weights[(head * T + q) * T + place + 1] for q, place in asked.items()) / len(asked) for head in range(4)]
-    words = [t.text for t in page.all(".thumb")]
-    page.equal([n for n, w in enumerate(words) if "finds" in w], [finds.index(max(finds))], "the head that looks up")
-    page.near([float(re.search(r"finds (\S+)", " ".join(words))[1])], [max(finds)], .006, "its weight on the values")
+    for n, words in enumerate(t.text for t in page.all(".thumb")):
+        said = re.search(r"value asked for (\d+) %", words)
+        page.check(said is not None or finds[n] < .405 or "character" in words, f"head {n} looks up: {words}")
+        if said:
+            page.near([float(said[1])], [100 * finds[n]], .6, "its weight on the values")
     accuracy = [r["val_accuracy"] for r in read_csv(f"{run}/metrics.csv") if r["val_accuracy"]][-1]
     page.check(page.text("#title").endswith(f", accuracy {float(accuracy):.3f}"), f"the accuracy in {page.text('#title')}")
 
@@ -410,8 +501,8 @@ def many_thumbnails(page, run):
     page.check(page.find("#layer-control").is_displayed(), "a choice of the layer")
     Select(page.find("#layer")).select_by_visible_text("5")
     page.check("Layer 5" in page.text("#figures"), "the chosen layer")
-    far = page.find("#matrix").rect["y"] - page.find("#attention").rect["y"]
-    page.check(far < 500, f"the matrix is {far} px below the heading")
+    far = page.find("#sides svg").rect["y"] - page.find("#attention").rect["y"]
+    page.check(far < 250, f"the triangle is {far} px below the heading")
 
 
 def never_evaluated(page, run):
@@ -425,7 +516,7 @@ def never_evaluated(page, run):
 def divisors(page, run):
     """The divisor slider and its marks."""
     page.all(".thumb")[0].click()
-    page.hover("#matrix svg", *page.cell(20, 4))
+    page.hover("#sides svg", *page.cell(20, 4))
     steps = dict(snapshots(run))
     raw, T = steps[max(steps)]["scores"], page.js("return runs[0].snapshots.T")
     expected = lambda c: softmax_row(raw[20 * T:20 * T + 21], 1 / c, -math.inf, config(run))
@@ -471,6 +562,7 @@ def levels(page, run):
 
 def curves(page, run):
     """Hover over the loss chart, and its files."""
+    page.all(".thumb")[0].click()
     rows = read_csv(f"{run}/metrics.csv")
     validated = [r for r in rows if r["val_loss"]]
     page.hover("#loss svg", .999, .5)
@@ -485,7 +577,7 @@ def curves(page, run):
     page.check(f"step {rows[1]['step']}" in page.text("#loss .legend"), "the second step by keyboard")
     saved = read_csv(page.saved("#loss [data-save$=csv]"))
     page.near([float(r["y"]) for r in saved if r["series"] == "validation"], [float(r["val_loss"]) for r in validated], 0, "loss.csv")
-    for part, name in (("#loss", "nats per character"), ("#matrix", "query"), ("#training", "entropy")):
+    for part, name in (("#loss", "nats per character"), ("#matrix", "layer 0, head 0, step 30"), ("#training", "entropy")):
         drawing = xml.parse(page.saved(f"{part} [data-save$=svg]")).getroot()
         page.equal(drawing.tag, "{http://www.w3.org/2000/svg}svg", "the root of an SVG")
         words = " ".join(e.text or "" for e in drawing.iter("{http://www.w3.org/2000/svg}text"))
@@ -502,11 +594,11 @@ def curves(page, run):
 
 def appearance(page):
     """The focus ring of a matrix is inside it, and signs for blanks are lifted off the next character."""
-    page.focus("#matrix svg")
+    page.focus("#sides svg")
     page.press(Keys.ARROW_UP)
     page.equal(page.js("return getComputedStyle(matrix.svg).outlineOffset"), "-2px", "the focus ring")
     blanks = page.js("return runs[0].snapshots.text.filter(c => c === ' ').length")
-    page.equal(len(page.all("#matrix .blank")), 2 * blanks, "signs for blanks")
+    page.equal(len(page.all("#sides .blank")), 2 * blanks, "signs for blanks")
 
 
 def unscripted(browser, path):
@@ -539,17 +631,15 @@ def side_by_side(page, settings):
     at = lambda query, key: page.js("""const s = sides[0], m = s.svg.viewBox.baseVal; return [
         (s.left + (arguments[1] + .5) * s.cell) / m.width, (s.top + (arguments[0] + .5) * s.cell) / m.height]""", query, key)
     page.hover("#sides figure:first-child svg", *at(9, 4))
-    page.equal(marks(), ["92,42"] * shown, "the crosses of query 9, key 4")
-    losses = page.js("return sides.map(s => settings[s.at].val_loss.mean)")
-    ends = [f"trained to a validation loss of {loss:.2f}" in figure.text for figure, loss in zip(page.all("#sides figure"), losses)]
-    page.equal(ends, [True] * shown, "the losses above the matrices")
+    crosses = lambda query, key: page.js("return sides.map(s => (s.top + arguments[0] * s.cell) + ',' + (s.left + arguments[1] * s.cell))", query, key)
+    page.equal(marks(), crosses(9, 4), "the crosses of query 9, key 4")
     weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
-    said = [float(re.match(r"weight (\S+),", p.text)[1]) for p in page.all("#sides p")]
-    page.near(said, weights, 6e-4, "the weights below the matrices")
+    said = [float(re.search(r"weight ([\d.]+),", p.text)[1]) for p in page.all("#sides figure div > p:first-child")]
+    page.near(said, weights, 6e-4, "the weights below the triangles")
     page.hover(f"#sides figure:nth-child({shown}) svg", *at(12, 7), click=True)
     page.equal(page.js("return [state.setting, state.locked]"), [page.js("return sides.at(-1).at"), True], "the setting of a click")
     page.hover("#sides figure:first-child svg", *at(5, 2))
-    page.equal(marks(), ["122,72"] * shown, "the crosses while locked")
+    page.equal(marks(), crosses(12, 7), "the crosses while locked")
     page.press(Keys.ESCAPE)
     page.all("#marks button")[3].click()
     now = [h.text for h in page.all("#heads h3, #sides h3") if "now ÷" in h.text]
@@ -558,17 +648,31 @@ def side_by_side(page, settings):
     page.all("#marks button")[-1].click()
 
 
+def one_screen(page, settings):
+    """The panel, the triangles and what the models write are on one screen of a projector; the panel stays there."""
+    for width, height in (1280, 720), (1024, 768):
+        page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        page.js("scrollTo(0, 0)")
+        below = page.js("""return Math.max(...[...document.querySelectorAll('#panel, #sides figure, #sides pre, #sides .histogram')]
+            .map(e => e.getBoundingClientRect().bottom))""")
+        page.check(below <= height or settings > 4, f"the lowest of them at {below} px of {height}")
+        tops = page.js("return [...document.querySelectorAll('#sides svg')].map(e => e.getBoundingClientRect().top)")
+        page.equal(len(set(tops)), 1, f"rows of triangles at {width} px")
+        page.check(page.find("#step-value").rect["height"] >= 40, "a large step")
+        page.js("document.querySelector('#strip').scrollIntoView({block: 'end'})")
+        page.near([page.js("return document.querySelector('#panel').getBoundingClientRect().top")], [0], 1, "the panel is in sight")
+    page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def sweep_words(page, path):
-    """The opening view and the caption of a sweep with √d_k and without a divisor."""
+    """The opening view and the words of a sweep with √d_k and without a divisor, which has one name."""
     page.equal(page.js("return current().keys['attention.scale_divisor']"), "sqrt_dk", "√d_k at first")
-    s = page.js("return settings.find(s => run_of(s).keys['attention.scale_divisor'] === 'none')")
-    saturated = []
-    for i in s["runs"]:
-        rows = read_csv(os.path.join(os.path.dirname(path), page.js("return runs[arguments[0]].name", i), "attention.csv"))
-        saturated += [float(r["saturated"]) for r in rows if r["step"] == rows[-1]["step"]]
-    difference = s["difference"]["mean"]
-    page.equal(page.text("#caption"), f"Undivided ends {abs(difference):.2f} nats {'higher' if difference > 0 else 'lower'} than "
-               f"÷ √d_k; {100 * sum(saturated) / len(saturated):.0f} % of its rows are saturated: one weight is above 0.99.", "the caption")
+    page.check("(none)" not in page.text("h1") + page.text("main"), "one name of the undivided model")
+    page.check(page.text("#why") != "", "the first sentence of `why`")
+    for at, color in enumerate(page.js("return settings.map(s => s.color)")):
+        divisor = page.js("return run_of(settings[arguments[0]]).keys['attention.scale_divisor']", at)
+        page.equal(color, {"none": "#dc6a14", "sqrt_dk": "#0072b2", "dk": "#500088", "2sqrt_dk": "#285400"}[divisor], f"the colour of {divisor}")
 
 
 def order(page, first):
@@ -582,6 +686,7 @@ def sweep_page(page, settings):
     for x in range(1, 20):
         page.hover("#loss svg", .05 * x, .5)
         page.check(legend() and all(re.search(r"\S: \d+\.?\d*( |$)", words) for words in legend()), f"values at {x}: {legend()}")
+    one_screen(page, settings)
     side_by_side(page, settings)
     page.equal(len(page.all("#settings tbody tr")), settings, "rows of the table")
     page.equal(len(page.all("#heads > div")), settings, "settings side by side")
@@ -623,6 +728,9 @@ def interact(page, run):
     controls(page, run)
     divisors(page, run)
     strip(page)
+    histogram(page, run)
+    at_that_step(page, run)
+    links(page, run)
     plays(page)
     appearance(page)
     curves(page, run)

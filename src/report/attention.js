@@ -2,7 +2,7 @@
    triangle, side by side, with the same query and key; of several settings the chosen one has a large triangle too. */
 const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, key: 0, locked: false, sides: []};
 const SIDES = 4, THUMBS = 24; /* triangles; thumbnails of all layers at a time */
-let thumbs = [], cards = [], matrix = null, sides = [];
+let thumbs = [], matrix = null, sides = [];
 /* The scores of a run's snapshots: by step, layer and head, each the lower triangle of (T, T), row by row. */
 function read_snapshots(s) {
     s.scores = new Float32Array(bytes_of(s.scores));
@@ -75,38 +75,21 @@ function head_with_most(run, measure) {
     const measured = all.map(({layer, head}) => measure(attend(run, nearest(run), layer, head, null)));
     return all[Math.max(0, measured.indexOf(Math.max(...measured)))];
 }
-function all_layers() {
-    const {layers, heads} = current().snapshots;
-    return settings.length === 1 && layers.length * heads <= THUMBS;
-}
-/* Makes a card for each setting, with the heads of the chosen layer. A single setting with few heads has a card for
-   each layer. */
-function make_thumbs() {
-    state.made = state.layer;
-    thumbs = [];
-    cards = [];
-    const make = (at, run, layer, head) => {
+/* Makes thumbnails of the chosen setting's heads: of all layers, or where these are many, of the chosen one. */
+function make_thumbs(run) {
+    const {layers, heads} = run.snapshots, all = layers.length * heads <= THUMBS;
+    const make = (layer, head) => {
         const canvas = el("canvas"), words = el("span");
         const button = el("button", {type: "button", class: "thumb", onclick: () => {
-            choose_setting(at);
             Object.assign(state, {layer, head});
             update();
         }}, canvas, words);
-        thumbs.push({button, canvas, words, run, at, layer, head});
-        return button;
+        return {button, canvas, words, layer, head};
     };
-    const card = (setting, at, layer) => {
-        const {layers, heads} = run_of(setting).snapshots, now = el("span");
-        cards.push({at, now});
-        return el("div", {class: heads > THUMBS ? "many" : null}, el("h3", {class: "legend"},
-            settings.length === 1 ? `layer ${layers[layer]}` : with_color("b", setting, setting.label), now),
-            Array.from({length: heads}, (_, head) => make(at, run_of(setting), layer, head)));
-    };
-    $("heads").replaceChildren(...settings.flatMap((setting, at) => {
-        const s = run_of(setting)?.snapshots, layers = !s ? [] : all_layers() ? [...s.layers.keys()] :
-            [Math.min(state.layer, s.layers.length - 1)];
-        return layers.map(layer => card(setting, at, layer));
-    }));
+    thumbs = [...layers.keys()].filter(layer => all || layer === state.layer)
+        .flatMap(layer => Array.from({length: heads}, (_, head) => make(layer, head)));
+    $("heads").className = heads > THUMBS ? "many" : "";
+    $("heads").replaceChildren(...thumbs.map(thumb => thumb.button));
 }
 /* Makes a setting the one that is read and has the slider, and shows it beside the others. */
 function choose_setting(at) {
@@ -139,7 +122,8 @@ function make_side(at) {
 function make_sides() {
     sides = state.sides.map(make_side);
     $("sides").replaceChildren(...sides.map(side => side.figure));
-    $("sides").className = sides.length > 1 ? "" : "alone";
+    $("sides").className = settings.length > 1 ? "" : "alone";
+    if (settings.length === 1) sides[0].figure.lastChild.append($("reading"), $("strip"));
 }
 /* Makes the large triangle of the chosen setting, and the characters below it. A single setting has the one above. */
 function make_matrix(run) {
@@ -181,8 +165,8 @@ function update_row() {
     }
     for (const {a, T, words, run} of sides) {
         const text = seen(run).text, at = query * (query + 1) / 2 + key;
-        words.textContent = query >= T ? "" : `“${visible(text[query])}” → “${visible(text[key])}”: weight ` +
-            `${fixed(a.w[query * T + key], 3)}, raw score ${short(a.raw[at])}, divided ${short(a.scores[query * T + key])}`;
+        words.textContent = query >= T ? "" : `“${visible(text[query])}” → “${visible(text[key])}” weight ` +
+            `${fixed(a.w[query * T + key], 3)}, raw ${short(a.raw[at], 3)}, divided ${short(a.scores[query * T + key], 3)}`;
     }
     spans.forEach((span, i) => {
         const seen = by_key ? i >= key : i <= query, weight = by_key ? a.w[i * a.T + key] : a.w[query * a.T + i];
@@ -203,170 +187,7 @@ function update_row() {
     note_view();
 }
 
-/* --- the panel, and everything when something was chosen */
-const trained_divisor = run => Math.abs(1 / attend(run, nearest(run), state.layer, state.head, null).multiplier);
-/* The slider has the divisor's logarithm; it stops at the trained one. */
-function update_divisor(run, own) {
-    const divisor = state.divisor ?? own, root = Math.sqrt(run.d_k);
-    const marks = [["1", 1], [`√d_k = ${short(root)}`, root], [`2√d_k = ${short(2 * root)}`, 2 * root],
-        [`d_k = ${run.d_k}`, run.d_k]];
-    $("division").hidden = run.keys["attention.score"] === "additive" || !finite(own);
-    $("divisor-value").textContent = short(divisor) + (state.divisor === null ? " (as trained)" : "");
-    const [min, max] = [Math.min(own, 1) / 4, Math.max(own, run.d_k) * 4].map(Math.log);
-    Object.assign($("divisor"), {min, max, value: Math.log(divisor)});
-    $("rescored").textContent = state.divisor === null ? "" : `The trained model with its scores ÷ ${short(divisor)} ` +
-        `instead of ÷ ${short(own)}: not a model that was trained with that divisor.`;
-    if ($("marks").dataset.d_k === String(run.d_k)) return;
-    $("marks").dataset.d_k = run.d_k;
-    $("marks").replaceChildren(...[...marks, ["as trained", null]].map(([words, c]) =>
-        el("button", {type: "button", onclick: () => { state.divisor = c; update(); }}, words)));
-}
-/* Fills a list of choices, and chooses one; one choice alone needs no list. */
-function update_choice(name, choices, chosen) {
-    const words = choices.map(choice => choice[1]).join("\n"), list = $(name);
-    $(`${name}-control`).hidden = choices.length < 2;
-    if (list.dataset.words !== words)
-        list.replaceChildren(...choices.map(([value, words]) => el("option", {value}, words)));
-    Object.assign(list.dataset, {words});
-    list.value = chosen;
-}
-/* A run's validation loss at a step, or that of the last evaluation before it. */
-function loss_words(run, step) {
-    const [at, loss] = curve(run, "val_loss").findLast(point => point[0] <= step) ?? [];
-    return finite(loss) ? `validation loss ${fixed(loss, 2)}${at === step ? "" : ` (step ${at})`}` : "";
-}
-/* Shows the figures of a triangle, and the sample at its step or the last one before it. */
-function update_side(side) {
-    const {run, at, figures, writes, writing} = side, step = step_of(run), own = seen(run) !== run.snapshots;
-    const sample = (run.samples ?? []).findLast(sample => sample.step <= step);
-    side.a = attend_chosen(run, divisor_of(at));
-    side.image.setAttribute("href", paint(side.canvas, side.a).toDataURL());
-    side.figure.classList.toggle("current", settings.length > 1 && at === state.setting);
-    figures.textContent = [own ? "" : loss_words(run, step), `entropy ${fixed(side.a.entropy, 2)}`].filter(Boolean).join(" · ");
-    writes.textContent = sample ? `writes at step ${sample.step}:` : "";
-    writing.textContent = sample ? plain(sample.text).trim() : "";
-    draw_histogram(side, run, settings[at].color, `÷ ${short(Math.abs(1 / side.a.multiplier))}`);
-}
-function update_thumbs() {
-    for (const {button, canvas, words, run, at, layer, head} of thumbs) {
-        const each = attend(run, nearest(run), layer, head, divisor_of(at)), job = job_of(run, each);
-        paint(canvas, each);
-        words.textContent = `head ${head}\nentropy ${fixed(each.entropy, 2)}${job ? `\n${job.words}` : ""}`;
-        button.setAttribute("aria-label",
-            `layer ${run.snapshots.layers[layer]}, ${words.textContent.replaceAll("\n", ", ")}`);
-        button.setAttribute("aria-pressed", at === state.setting && layer === state.layer && head === state.head);
-    }
-    for (const {at, now} of [...cards, ...sides])
-        now.textContent = divisor_of(at) === null ? "" : `, now ÷ ${short(state.divisor)}`;
-}
-function update_panel(run, s) {
-    const models = settings.map((setting, at) => [at, setting.label]).filter(([at]) => run_of(settings[at]));
-    const head_words = head => job_of(run, attend(run, nearest(run), state.layer, head, null))?.words;
-    update_choice("model", models, state.setting);
-    update_choice("layer", s.layers.map((layer, i) => [i, String(layer)]), state.layer);
-    update_choice("head", Array.from({length: s.heads}, (_, head) =>
-        [head, [String(head), head_words(head)].filter(Boolean).join(": ")]), state.head);
-    $("step-value").textContent = step_of(run);
-    Object.assign($("step"), {max: all_steps.length - 1, value: nearest_of(all_steps, state.step)});
-    const last = run.metrics_table.step?.at(-1), planned = run.keys["train.steps"];
-    $("loss-value").textContent = loss_words(run, step_of(run)) +
-        (run.result === "finished" ? "" : ` (${run.result}: step ${last} of ${planned})`);
-    update_divisor(run, trained_divisor(run));
-}
-function update() {
-    follow();
-    const run = current(), s = seen(run), query = Math.min(state.query, s.T - 1);
-    const layer = Math.min(state.layer, s.layers.length - 1), other = layer !== state.layer || state.made !== state.layer;
-    Object.assign(state, {layer, head: Math.min(state.head, s.heads - 1), query, key: Math.min(state.key, query)});
-    const shows_text = drawn => drawn.text === text_of(drawn.run), of_sides = sides.map(side => side.at).join();
-    const same_sides = of_sides === state.sides.join() && sides.every(shows_text);
-    if (other) make_thumbs();
-    if (!same_sides) make_sides();
-    if (matrix?.text !== text_of(run) || (settings.length === 1 && !same_sides)) make_matrix(run);
-    const trained = attend_chosen(run, null), a = attend_chosen(run, state.divisor);
-    sides.forEach(update_side);
-    Object.assign(matrix, {run, a, trained});
-    if (settings.length > 1) {
-        matrix.image.setAttribute("href", paint(matrix.canvas, a).toDataURL());
-        draw_histogram(matrix, run, settings[state.setting].color, `÷ ${short(Math.abs(1 / a.multiplier))}`);
-    }
-    update_thumbs();
-    update_panel(run, s);
-    const job = job_of(run, a), loss = at_last_step(run) ? loss_of(run) : NaN;
-    $("figures").textContent = `Layer ${s.layers[state.layer]}, head ${state.head}` +
-        (settings.length > 1 ? ` of ${settings[state.setting].label}` : "") + ` at step ${step_of(run)}, on this text: ` +
-        `entropy ${fixed(a.entropy, 3)} (1 is uniform, 0 one-hot), mean largest weight ${fixed(a.largest, 3)}` +
-        (state.divisor === null ? "." : `; as trained ${fixed(trained.entropy, 3)} and ${fixed(trained.largest, 3)}.`) +
-        (job ? ` It puts ${percent(job.share)} of the weight on the ${job.name}.` : "") +
-        (finite(loss) ? ` Mean loss of this text: ${fixed(loss, 3)}.` : "");
-    update_row();
-}
-
-/* --- the view in the page's address: what differs from the opening view can be sent as a link */
-let first_view = null, noting = null;
-function view_text() {
-    const {layers} = current().snapshots, number = x => Number(x.toPrecision(6));
-    const parts = {model: settings.length > 1 ? state.setting : null, layer: layers[state.layer], head: state.head,
-        step: state.step, divisor: state.divisor && number(state.divisor), query: state.locked ? state.query : null,
-        key: state.locked ? state.key : null, text: text.typed};
-    return Object.entries(parts).filter(part => part[1] !== null)
-        .map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
-}
-/* Writes the view into the address, a moment after the last change: a browser refuses too many in a row. */
-function note_view() {
-    clearTimeout(noting);
-    noting = setTimeout(() => {
-        const view = view_text();
-        if (view !== first_view || location.hash.includes("=")) history.replaceState(null, "", `#${view}`);
-    }, 300);
-}
-/* Shows what a link says; what it does not say, or says wrongly, stays. */
-function show_view(words) {
-    const given = new URLSearchParams(words), typed = given.get("text");
-    const number = (key, otherwise) => given.get(key)?.trim() && finite(+given.get(key)) ? +given.get(key) : otherwise;
-    const whole = (key, otherwise) => Math.max(0, Math.round(number(key, otherwise)));
-    stop();
-    if (run_of(settings[whole("model", state.setting)] ?? {runs: []})) choose_setting(whole("model", state.setting));
-    const divisor = number("divisor", NaN), at = current().snapshots.layers.indexOf(whole("layer", -1));
-    Object.assign(state, {layer: at < 0 ? state.layer : at, head: whole("head", state.head),
-        step: all_steps[nearest_of(all_steps, number("step", state.step))], divisor: divisor > 0 ? divisor : null,
-        query: whole("query", state.query), key: whole("key", state.key), locked: given.has("query")});
-    if (typed !== null || text.typed !== null) set_text(typed === null ? null : typed.slice(0, $("text").maxLength));
-    update();
-}
-
-/* --- the steps, one after another. Who asked for less motion gets the next step instead. */
-let playing = null;
-const less_motion = matchMedia("(prefers-reduced-motion: reduce)");
-const step_at = () => nearest_of(all_steps, state.step);
-function stop() {
-    clearInterval(playing);
-    playing = null;
-    $("play").textContent = less_motion.matches ? "next step" : "play";
-}
-function next_step() {
-    state.step = all_steps[step_at() + 1];
-    update();
-    if (step_at() === all_steps.length - 1) stop();
-}
-function play() {
-    if (playing !== null) return stop();
-    const ended = step_at() === all_steps.length - 1;
-    if (ended) state.step = all_steps[0];
-    if (ended) update();
-    else if (less_motion.matches) next_step();
-    if (less_motion.matches) return;
-    playing = setInterval(next_step, 800);
-    $("play").textContent = "stop";
-}
-/* Space plays wherever the focus is, except in a field of text and on what Space works itself. */
-function play_by_key(event) {
-    const other = event.target.closest("button, select, textarea, summary, input:not([type=range])");
-    if (event.key !== " " || other || $("play").hidden || event.ctrlKey || event.altKey || event.metaKey) return;
-    play();
-    event.preventDefault();
-}
-
+/* --- the start */
 /* At first: √d_k where there is one, the head that does something clear, or else the one with the lowest entropy, and the
    largest key of a query: the last one, of recall the last that asks for something. */
 function choose_first() {
@@ -420,5 +241,6 @@ function show_attention() {
     first_view = view_text();
     const follow_link = () => location.hash.includes("=") && show_view(location.hash.slice(1));
     addEventListener("hashchange", follow_link);
+    show_guide();
     follow_link();
 }

@@ -65,12 +65,10 @@ function matrix_rows() {
     return [["query", "key", "query_char", "key_char", "raw_score", "score", "weight"],
         ...text.flatMap((_, q) => text.slice(0, q + 1).map((_, k) => row(q, k)))];
 }
-/* The cell of a matrix under the mouse. */
+/* The cell of a triangle under the mouse. */
 function place_of({svg, left, top, cell, T}, event) {
-    const box = svg.getBoundingClientRect();
-    const zoom = svg.viewBox.baseVal.width / box.width;
-    const key = Math.floor(((event.clientX - box.left) * zoom - left) / cell);
-    const query = Math.floor(((event.clientY - box.top) * zoom - top) / cell);
+    const {x, y} = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    const key = Math.floor((x - left) / cell), query = Math.floor((y - top) / cell);
     return query >= 0 && query < T && key >= 0 && key < T ? {query, key: Math.min(key, query)} : null;
 }
 
@@ -85,7 +83,7 @@ function densities(numbers, limit) {
 /* Raw scores are a line, scores after the division an area, and N(0, 1) a curve: the argument for √d_k expects it of
    the divided scores before training. The axis is the same at every step and for every divisor of a d_k. */
 function draw_histogram({a, T, left, top, cell, histogram}, run, color, divided) {
-    const side = T * cell, limit = Math.max(4, 3 * Math.sqrt(run.d_k)), unit = side / 24, small = Math.max(9, unit * .8);
+    const side = T * cell, limit = Math.max(4, 3 * Math.sqrt(run.d_k)), small = Math.max(9, side / 42);
     const [from, to, low, high] = [left + .45 * side, left + .97 * side, top + .34 * side, top + .09 * side];
     const x = value => from + (value + limit) / (2 * limit) * (to - from);
     const y = density => low - Math.min(density / DENSEST, 1) * (low - high);
