@@ -270,7 +270,7 @@ def controls(page, run):
     thumbs[3].click()
     page.equal([t.get_attribute("aria-pressed") for t in page.all(".thumb")], ["false"] * 3 + ["true"], "the chosen thumbnail")
     page.near(row(), shown(names[-1], 3, T - 1), 6e-4, "the row of layer 1, head 1")
-    page.check("Layer 1, head 1" in page.text("#figures"), "the figures name the head")
+    page.check("layer 1, head 1" in page.text("#figures"), "the figures name the head")
     page.all(".thumb")[0].click()
 
     page.hover("#sides svg", *page.cell(9, 4))
@@ -281,6 +281,9 @@ def controls(page, run):
     page.hover("#sides svg", *page.cell(5, 2))
     page.equal(page.js("return [state.query, state.key]"), [12, 7], "the cell that a click locked")
     page.check("Locked" in page.text("#reading"), "the page says that it is locked")
+    page.hover("#sides svg", *page.cell(12, 7), click=True)
+    page.check("Locked" not in page.text("#reading"), "a second click unlocks")
+    page.hover("#sides svg", *page.cell(12, 7), click=True)
     page.press(Keys.ESCAPE)
     page.hover("#sides svg", *page.cell(6, 2))
     page.equal(page.js("return [state.query, state.key]"), [6, 2], "after Escape")
@@ -299,11 +302,6 @@ def controls(page, run):
     page.hover("#row .key:nth-child(3)")
     page.equal(page.js("return state.query"), 8, "the locked character")
     page.press(Keys.ESCAPE)
-    Select(page.find("#side")).select_by_value("key")
-    page.hover("#row .key:nth-child(6)")
-    expected = [steps[names[-1]]["weights"][q * T + 5] for q in range(5, T)]
-    page.near(row(), expected, 6e-4, "the queries of a key")
-    Select(page.find("#side")).select_by_value("query")
 
 
 def opening(page, run):
@@ -342,10 +340,8 @@ def strip(page):
         for button, c in enumerate((1, 4, 8, 16)):
             page.all("#marks button")[button].click()
             raw, bars = heights("raw-bar"), heights("bar")
-            page.equal([len(raw), len(bars)], [keys, 2 * keys], "bars of query 20")
-            page.near(bars[:keys], [h / c for h in raw], 1e-4, f"the bars of scores divided by {c}")
-        weights = page.row()[:keys]
-        page.near([h / bars[keys] for h in bars[keys:]], [w / weights[0] for w in weights], .05, "the bars of weights")
+            page.equal([len(raw), len(bars)], [keys, keys], "bars of query 20")
+            page.near(bars, [h / c for h in raw], 1e-4, f"the bars of scores divided by {c}")
     page.all("#marks button")[-1].click()
     page.press(Keys.ESCAPE)
 
@@ -399,8 +395,9 @@ def at_that_step(page, run):
         page.check(f"writes at step {last['step']}:" in page.text("#sides figure"), f"a sample of step {last['step']}")
         sample = said.split(f"==== step {last['step']},")[1].split("\n", 1)[1].split("\n\n====")[0]
         page.equal(page.find("#sides pre").get_attribute("textContent"), sample.strip(), "the sample")
-        page.check(("Mean loss of this text" in page.text("#figures")) == (at == len(page.js("return all_steps")) - 1),
-                   "the loss of the text stands beside the last step alone")
+        page.check("mean loss" not in page.find("#sides").text.lower(), "no loss of the text beside a step")
+        pale = page.js("return getComputedStyle(document.querySelector('#own-shown')).opacity")
+        page.equal(float(pale) < .5, at < len(page.js("return all_steps")) - 1, "what is of the last step alone is pale at others")
 
 
 def links(page, run):
@@ -441,7 +438,7 @@ def plays(page):
     page.check(page.js("return playing !== null"), "Space plays")
     page.press(Keys.SPACE)
     page.check(page.js("return playing === null"), "Space stops")
-    for place in "#side", "#head", "#theme", "#text":
+    for place in "#layer", "#head", "#theme", "#text":
         page.focus(place)
         page.press(Keys.SPACE, Keys.ESCAPE)
         page.check(page.js("return playing === null"), f"Space on {place}")
@@ -481,7 +478,7 @@ def looked_up(page, run):
     page.equal(len(page.all("#sides .asked")), 2 * len(asked), "keys and values that are marked")
     page.equal(page.js("return state.query"), max(asked), "the last query that asks")
     for kind, place in ("of-key", asked[max(asked)]), ("of-value", asked[max(asked)] + 1):
-        page.equal(page.js("return [...document.querySelectorAll('#row .' + arguments[0])].map(e => matrix.spans.indexOf(e))", kind),
+        page.equal(page.js("return [...document.querySelectorAll('#row .' + arguments[0])].map(e => spans.indexOf(e))", kind),
                    [place], kind)
     logged = dict(snapshots(run))
     weights = logged[max(logged)]["weights"]
@@ -500,7 +497,7 @@ def many_thumbnails(page, run):
     page.equal(len(page.all(".thumb")), 12, "thumbnails of one layer")
     page.check(page.find("#layer-control").is_displayed(), "a choice of the layer")
     Select(page.find("#layer")).select_by_visible_text("5")
-    page.check("Layer 5" in page.text("#figures"), "the chosen layer")
+    page.check("layer 5" in page.text("#figures"), "the chosen layer")
     far = page.find("#sides svg").rect["y"] - page.find("#attention").rect["y"]
     page.check(far < 250, f"the triangle is {far} px below the heading")
 
@@ -509,8 +506,9 @@ def never_evaluated(page, run):
     """A run that was evaluated at its end alone has no validation loss at step 0."""
     losses = [r["val_loss"] for r in read_csv(f"{run}/metrics.csv")]
     page.equal([bool(losses[0]), bool(losses[-1])], [False, True], "evaluated at the end")
-    cells = [cell.text for cell in page.all("#settings tbody tr:first-child td")]
-    page.equal(cells, ["–", f"{float(losses[-1]):.4f}"], "the validation loss at step 0 and at the end")
+    page.equal(page.text("#settings tbody tr:first-child td"), f"{float(losses[-1]):.4f}", "the validation loss")
+    page.js("state.step = 0; update()")
+    page.check("validation loss" not in page.text("#sides"), "no loss at step 0")
 
 
 def divisors(page, run):
@@ -529,14 +527,14 @@ def divisors(page, run):
         if c != 4:
             page.check(re.search("trained model .*not a model that was trained", page.text("#rescored")),
                        "the page says that the model was trained otherwise")
-    sixteen = page.text("#figures")
+    sixteen = page.text("#sides figure > p") + page.text("#figures")
     page.focus("#divisor")
     page.press(Keys.ARROW_LEFT)
     c = page.js("return state.divisor")
     page.check(15.5 < c < 16, f"the divisor after an arrow key: {c}")
     page.near(row(), expected(c), 6e-4, f"the row divided by {c}")
     page.press(Keys.HOME)
-    page.check(page.text("#figures") != sixteen, "entropy and largest weight follow the slider")
+    page.check(page.text("#sides figure > p") + page.text("#figures") != sixteen, "entropy and largest weight follow the slider")
     page.hover("#divisor", .7, .5, click=True)
     page.near(row(), expected(page.js("return state.divisor")), 6e-4, "the row after a click on the slider")
     page.all("#marks button")[-1].click()
@@ -552,8 +550,8 @@ def levels(page, run):
     rows = [float(r[key]) for r in read_csv(f"{run}/metrics.csv") for key in ("train_loss", "val_loss") if r[key]]
     reach = min(rows) - .05 * (max(rows) - min(rows))
     shown = page.js("return [...document.querySelectorAll('#loss .level')].map(e => e.textContent)")
-    names = ("characters", "character pairs", "triples", "4-grams")
-    page.equal(shown, [f"a table of {name}: {loss:.2f}" for name, loss in zip(names, losses) if reach <= loss <= max(rows)],
+    names = ("characters", "pairs", "triples", "4-grams")
+    page.equal(shown, [f"{name}: {loss:.2f}" for name, loss in zip(names, losses) if reach <= loss <= max(rows)],
                "the levels")
     cut = page.js("""return [...document.querySelectorAll('#loss .level text')].filter(e =>
         e.getBoundingClientRect().right > e.ownerSVGElement.getBoundingClientRect().right).length""")
@@ -587,9 +585,6 @@ def curves(page, run):
     logged = steps[max(steps)]
     page.near([float(r["weight"]) for r in saved], [logged["weights"][q * T + k] for q in range(T) for k in range(q + 1)], 1e-4, "attention.csv")
     page.near([float(r["raw_score"]) for r in saved], [logged["scores"][q * T + k] for q in range(T) for k in range(q + 1)], 0, "raw scores")
-    page.focus("#sample")
-    page.press(Keys.HOME)
-    page.check("step 0" in page.text("#samples h3"), "the first sample")
 
 
 def appearance(page):
@@ -608,9 +603,103 @@ def unscripted(browser, path):
     with open("unscripted.html", "w", encoding="utf-8") as file:
         file.write(whole[:whole.rindex("<script>")])
     page = Page(browser, os.path.abspath("unscripted.html"))
-    page.check("JavaScript, which is switched off" in page.text("body"), "the page says that its script did not run")
+    page.check("Here it is switched off" in page.text("body"), "the page says that its script did not run")
     page.check(page.text("#why").startswith("Scores divided by √d_k = 4: "), f"the first sentence of `why`: {page.text('#why')}")
     page.equal([e.tag_name for e in page.all("button, input, select, section, nav") if e.is_displayed()], [], "dead controls")
+
+
+def damaged(browser, path):
+    """A page whose data are damaged says so where the part would be, and shows the others."""
+    with open(path, encoding="utf-8") as file:
+        before, rest = file.read().split('<script type="application/json" id="data">')
+    text, after = rest.split("</script>", 1)
+    run = lambda data: data["runs"][0]
+    def cut_scores(data): run(data)["snapshots"]["scores"] = run(data)["snapshots"]["scores"][:-400]
+    def no_base64(data): run(data)["snapshots"]["scores"] = "%" + run(data)["snapshots"]["scores"][1:]
+    def other_text(data): run(data)["snapshots"]["text"] += "x"
+    def few_sinks(data): run(data)["snapshots"]["sink"].pop()
+    def no_steps(data): run(data)["snapshots"]["steps"] = None
+    def cut_parameters(data): run(data)["model"]["parameters"] = run(data)["model"]["parameters"][:-4]
+    def bad_parameters(data): run(data)["model"]["parameters"] = "***"
+    def code_point(data): run(data)["model"]["vocabulary"][3] = 0x110000
+    def no_code_point(data): run(data)["model"]["vocabulary"][3] = "c"
+    def same_code_point(data): run(data)["model"]["vocabulary"][3] = run(data)["model"]["vocabulary"][4]
+    def tensor_size(data): run(data)["model"]["tensors"][0][1] += 1
+    def tensor_name(data): run(data)["model"]["tensors"][4][0] = "h.0.attn.other"
+    def tensor_list(data): run(data)["model"]["tensors"] = {}
+    def window(data): run(data)["model"]["excerpt"][1]["tokens"][2] = 5000
+    def log(data): run(data)["metrics"] = 7
+    def more_fields(data): run(data)["metrics"] = run(data)["metrics"].rstrip() + ",1,2,3\n"
+    def no_config(data): run(data)["config"] = None
+    def no_settings(data): data["settings"] = None
+    def no_samples(data): run(data)["samples"][1] = {"step": 1}
+    snapshots_lost, model_lost = ("The attention of", ("#loss svg",)), ("not in this page: its data in this page are damaged", ("#sides svg", "#loss svg"))
+    faults = {snapshots_lost: [cut_scores, no_base64, other_text, few_sinks, no_steps],
+              model_lost: [cut_parameters, bad_parameters, code_point, no_code_point, same_code_point, tensor_size, tensor_name,
+                           tensor_list, window],
+              ("", ("#sides svg",)): [log, more_fields], ("The attention of", ("#loss svg", "#training svg")): [no_samples],
+              ("Nothing can be shown: the data of this page are damaged", None): [no_config, no_settings, "cut", "not JSON"],
+              ("the file is cut short", None): ["no script"]}
+    for (words, shown), changes in faults.items():
+        for change in changes:
+            data = text
+            if callable(change):
+                parsed = json.loads(text)
+                change(parsed)
+                data = json.dumps(parsed).replace("<", "\\u003c")
+            else:
+                data = {"cut": text[:len(text) // 2], "not JSON": "{]", "no script": text[:len(text) // 2]}[change]
+            name = change if isinstance(change, str) else change.__name__
+            with open("damaged.html", "w", encoding="utf-8") as file:
+                file.write(before + '<script type="application/json" id="data">' + data + ("" if name == "no script" else "</script>" + after))
+            page = Page(browser, os.path.abspath("damaged.html"))
+            there = lambda: words in page.text("body")
+            page.check(any(there() or time.sleep(.05) for _ in range(100)), f"{name}: the page says “{words}”: {page.text('body')[:300]}")
+            if shown is not None:
+                page.quiet()
+                page.check("undefined" not in page.text("body"), f"{name}: undefined")
+            for part in shown or ():
+                page.check(page.all(part), f"{name}: {part} is there")
+    print("damaged.html: all faults named", flush=True)
+
+
+def like_a_header(browser, run):
+    """A text in samples.txt that looks like the line before a sample is part of its sample."""
+    shutil.rmtree("lookalike", ignore_errors=True)
+    shutil.copytree(run, "lookalike", symlinks=True)
+    line = "\n==== step 7, validation loss 1 ====\n"
+    with open("lookalike/samples.txt", encoding="utf-8") as file:
+        said = file.read()
+    first = said.index("====\n") + 5
+    tokens = int(config(run)["log.sample_tokens"])
+    with open("lookalike/samples.txt", "w", encoding="utf-8") as file:
+        file.write(said[:first] + (line + "x" * tokens)[:tokens] + said[first + tokens:])
+    train("report", "lookalike")
+    page = Page(browser, os.path.abspath("lookalike/report.html"))
+    steps = [int(r["step"]) for r in read_csv(f"{run}/metrics.csv") if r["val_loss"]]
+    page.equal(page.js("return runs[0].samples.map(s => s.step)"), steps, "the steps of samples")
+    page.equal(page.js("return runs[0].samples[0].text"), (line + "x" * tokens)[:tokens], "a text like a header")
+    page.quiet()
+
+
+def guided(page):
+    """Three stops: a prediction is asked for while the triangles are covered; what is revealed has the runs' figures."""
+    page.find("#lesson").click()
+    stops = page.js("return lesson_stops().length")
+    page.equal(stops, 3, "stops of the lesson")
+    for n in range(stops):
+        page.check(page.text("#guide").startswith(f"{n + 1} of {stops}. Predict:"), "a prediction")
+        page.check(not page.find("#sides svg").is_displayed(), "covered triangles")
+        page.find("#guide button").click()
+        page.check(page.find("#sides svg").is_displayed(), "uncovered triangles")
+        if n == 0:
+            page.equal(page.js("return state.step"), 0, "the view of the first stop")
+            page.check(all(f"{x:.3g}" in page.text("#guide") for x in page.js("""return ['none', 'sqrt_dk'].map(d =>
+                settings.find(s => run_of(s).keys['attention.scale_divisor'] === d).score_std_first.mean)""")), page.text("#guide"))
+        page.find("#guide button").click()
+    page.check(not page.find("#guide").is_displayed(), "the guide ends")
+    page.equal(page.js("return state.divisor"), 1, "the view of the last stop")
+    page.js("show_view(first_view)")
 
 
 def no_network(page):
@@ -634,16 +723,21 @@ def side_by_side(page, settings):
     crosses = lambda query, key: page.js("return sides.map(s => (s.top + arguments[0] * s.cell) + ',' + (s.left + arguments[1] * s.cell))", query, key)
     page.equal(marks(), crosses(9, 4), "the crosses of query 9, key 4")
     weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
-    said = [float(re.search(r"weight ([\d.]+),", p.text)[1]) for p in page.all("#sides figure div > p:first-child")]
+    said = [float(re.search(r"weight ([\d.]+)", p.text)[1]) for p in page.all("#sides figure div > p:first-child")]
     page.near(said, weights, 6e-4, "the weights below the triangles")
     page.hover(f"#sides figure:nth-child({shown}) svg", *at(12, 7), click=True)
     page.equal(page.js("return [state.setting, state.locked]"), [page.js("return sides.at(-1).at"), True], "the setting of a click")
     page.hover("#sides figure:first-child svg", *at(5, 2))
     page.equal(marks(), crosses(12, 7), "the crosses while locked")
     page.press(Keys.ESCAPE)
+    width = lambda: page.find("#sides .current svg").rect["width"]
+    before = width()
+    page.find("#enlarge").click()
+    page.check(width() > 1.2 * before, f"an enlarged triangle: {before} and {width()} px")
+    page.find("#enlarge").click()
     page.all("#marks button")[3].click()
-    now = [h.text for h in page.all("#heads h3, #sides h3") if "now ÷" in h.text]
-    page.equal([words.split(", ")[-1] for words in now], ["now ÷ " + str(page.js("return current().d_k"))] * 2,
+    now = [h.text for h in page.all("#sides h3") if "now ÷" in h.text]
+    page.equal([words.split(", ")[-1] for words in now], ["now ÷ " + str(page.js("return current().d_k"))],
                "the divisor beside the setting's own name")
     page.all("#marks button")[-1].click()
 
@@ -686,17 +780,15 @@ def sweep_page(page, settings):
     for x in range(1, 20):
         page.hover("#loss svg", .05 * x, .5)
         page.check(legend() and all(re.search(r"\S: \d+\.?\d*( |$)", words) for words in legend()), f"values at {x}: {legend()}")
-    one_screen(page, settings)
     side_by_side(page, settings)
     page.equal(len(page.all("#settings tbody tr")), settings, "rows of the table")
-    page.equal(len(page.all("#heads > div")), settings, "settings side by side")
-    before = page.find("#heads canvas").screenshot_as_base64
+    Select(page.find("#model")).select_by_index(settings - 1)
+    page.equal(page.js("return state.setting"), settings - 1, "the chosen model")
+    page.equal(len(page.all(".thumb")), 4, "thumbnails of the chosen model")
     Select(page.find("#layer")).select_by_visible_text("1")
-    page.check("Layer 1" in page.text("#figures"), "the chosen layer")
-    page.check(before != page.find("#heads canvas").screenshot_as_base64, "the thumbnails of another layer")
-    thumbs = page.all(".thumb")
-    thumbs[-1].click()
-    page.equal(page.js("return [state.setting, state.head]"), [settings - 1, 1], "the setting of a thumbnail")
+    page.check("layer 1" in page.text("#figures"), "the chosen layer")
+    page.all(".thumb")[1].click()
+    page.equal(page.js("return [state.layer, state.head]"), [0, 1], "the head of a thumbnail")
     page.check(len(read_csv(page.saved("#settings [data-save$=csv]"))) == settings, "settings.csv")
 
 
@@ -754,7 +846,9 @@ def sweep(browser, name, section, settings):
     page = Page(browser, os.path.abspath(f"{name}/report.html"))
     order(page, "attention")
     sweep_words(page, page.path)
+    guided(page)
     sweep_page(page, settings)
+    one_screen(page, settings)
     page.finish(2e6)
 
 
@@ -772,7 +866,8 @@ def compare(browser, *names):
     page.check("nats per" in heads and "cannot be compared" in page.text("#words"), "a text and recall have units of their own")
     digits = [cell.text for cell in page.all("#settings td, #setup td") if re.fullmatch(r"\d*\.\d{8,}", cell.text)]
     page.equal(digits, [], "numbers with digits that rounding has added")
-    page.equal([th.text for th in page.all("#settings tbody th")], list(names), "runs called by their directories")
+    page.equal([th.text for th in page.all("#settings tbody th")], ["task text, softcap 0", "task text, softcap 2", "task recall, softcap 0"],
+               "runs called by what differs in them")
     page.finish(1e6)
 
 
@@ -802,6 +897,8 @@ def stopped(browser):
     for path in (f"{run}/report.html", os.path.abspath("stopped.html")):
         page = Page(browser, path)
         page.check("diverged" in page.text("body"), "the page says that the run diverged")
+        if path.endswith("stopped.html"):
+            page.equal([th.text for th in page.all("#settings tbody th")], ["diverged", "before"], "runs that differ in much are called by their directories")
         page.finish(1e6)
 
 
@@ -821,6 +918,8 @@ def main(browser, wanted):
         "twelve": lambda: sweep(browser, "twelve", "attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk\n"
                                 "train.lr = 1e-3, 3e-3, 1e-2\n", 12),
         "compare": lambda: compare(browser, "default", "softcap", "recall"),
+        "damaged": lambda: damaged(browser, make("default") + "/report.html"),
+        "lookalike": lambda: like_a_header(browser, make("default")),
         "unscripted": lambda: unscripted(browser, make("default") + "/report.html"),
         # Its page is as large as that of the config itself, whose steps take longer.
         "standard": lambda: run_page(browser, "standard", "train.batch=1", "eval.batches=2", "model.d_model=32",

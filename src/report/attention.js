@@ -1,20 +1,21 @@
 /* The section Attention: what is chosen, the panel that chooses it, and pictures of it. Up to four settings have a
-   triangle, side by side, with the same query and key; of several settings the chosen one has a large triangle too. */
+   triangle, side by side, with the same query and key; that of the chosen one can be enlarged. */
 const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, key: 0, locked: false, sides: []};
 const SIDES = 4, THUMBS = 24; /* triangles; thumbnails of all layers at a time */
-let thumbs = [], matrix = null, sides = [];
+let thumbs = [], sides = [], matrix = null /* the side of the chosen setting */, spans = [];
 /* The scores of a run's snapshots: by step, layer and head, each the lower triangle of (T, T), row by row. */
-function read_snapshots(s) {
+function read_snapshots({snapshots: s, samples = []}) {
     s.scores = new Float32Array(bytes_of(s.scores));
     s.text = Array.from(s.text);
     s.T = s.text.length;
     const heads = s.steps.length * s.layers.length * s.heads;
     must(s.T > 0 && heads > 0 && s.scores.length === heads * s.T * (s.T + 1) / 2, "the number of scores");
+    must(samples.every(sample => typeof sample.text === "string"), "the samples");
     must(s.multiplier.length === heads && s.sink.length === heads, "the number of heads");
 }
 for (const run of runs.filter(run => run.snapshots))
     try {
-        read_snapshots(run.snapshots);
+        read_snapshots(run);
     } catch (error) {
         run.snapshots = null;
         run.damaged = damaged(error);
@@ -38,7 +39,6 @@ function attend(run, step, layer, head, divisor) {
     const counted = rows.filter(row => finite(row.entropy)), mean_of = key => mean(counted.map(row => row[key]));
     return {T, w, raw, scores, rows, multiplier, entropy: mean_of("entropy"), largest: mean_of("largest")};
 }
-const text_of = run => seen(run).text.join("");
 /* The head that is chosen, or of a smaller model its last. */
 function attend_chosen(run, divisor) {
     const s = seen(run), layer = Math.min(state.layer, s.layers.length - 1);
@@ -53,20 +53,15 @@ function asked(run, query) {
     const place = text.slice(0, pairs).indexOf(text[query]);
     return place < 0 || place % 2 ? null : place;
 }
-/* The mean weight of a head on the values that are asked for; NaN where nothing is. */
-function looks_up(run, a) {
-    const queries = [...Array(a.T).keys()].filter(q => asked(run, q) !== null);
-    return mean(queries.map(q => a.w[q * a.T + asked(run, q) + 1]));
-}
 /* What a head does, as far as it is clear: the place that has more than 40 % of a query's weight in the mean, and this
-   share of each query's weight; null: nothing is clear. */
-function job_of(run, a) {
-    const places = [["previous character", q => q - 1], ["this character", q => q], ["first character", q => q > 1 ? 0 : -1]];
-    const shares = places.map(([, key]) => mean([...Array(a.T).keys()].slice(1).filter(q => key(q) >= 0)
-        .map(q => a.w[q * a.T + key(q)])));
-    const all = [...places.map(([name], i) => [name, shares[i]]), ["value asked for", looks_up(run, a)]];
-    const [name, share] = all.filter(job => job[1] > .4).sort((x, y) => y[1] - x[1])[0] ?? [];
-    return name ? {name, share, words: `${name} ${percent(share)}`} : null;
+   share; undefined: nothing is clear. */
+function job_of(run, {T, w}) {
+    const places = [["previous character", q => q - 1], ["this character", q => q], ["first character", q => q > 1 ? 0 : -1],
+        ["value asked for", q => (asked(run, q) ?? -2) + 1]];
+    const queries = [...Array(T).keys()].slice(1);
+    const jobs = places.map(([name, key]) => ({name, share: mean(queries.filter(q => key(q) >= 0).map(q => w[q * T + key(q)]))}));
+    const [job] = jobs.filter(({share}) => share > .4).sort((a, b) => b.share - a.share);
+    return job && {...job, words: `${job.name} ${Math.round(100 * job.share)} %`};
 }
 /* The layer and head of a run for which `measure` of its weights, as trained, is highest. */
 function head_with_most(run, measure) {
@@ -105,9 +100,9 @@ function caption(run = current(), at = state.setting) {
 }
 /* Makes the triangle of a setting, with what its model writes. A click chooses the setting and a cell. */
 function make_side(at) {
-    const setting = settings[at], run = run_of(setting), now = el("span"), figures = el("p"), words = el("p");
+    const setting = settings[at], run = run_of(setting), now = el("span"), figures = el("p"), words = el("p", {class: "words"});
     const writes = el("p", {class: "how"}), writing = el("pre", {tabindex: 0, "aria-label": "what the model writes"});
-    const side = {...draw_matrix(run, settings.length > 1, {onpointermove: event => choose(place_of(side, event)),
+    const side = {...draw_matrix(run, {onpointermove: event => choose(place_of(side, event)),
         onclick: event => {
             const place = place_of(side, event); /* before anything moves */
             if (at !== state.setting) state.locked = false;
@@ -122,25 +117,18 @@ function make_side(at) {
 function make_sides() {
     sides = state.sides.map(make_side);
     $("sides").replaceChildren(...sides.map(side => side.figure));
-    $("sides").className = settings.length > 1 ? "" : "alone";
     if (settings.length === 1) sides[0].figure.lastChild.append($("reading"), $("strip"));
 }
-/* Makes the large triangle of the chosen setting, and the characters below it. A single setting has the one above. */
-function make_matrix(run) {
-    const place = i => ({[$("side").value]: i});
-    const spans = seen(run).text.map((c, i) => el("span", {class: "key", onpointerenter: () => choose(place(i)),
-        onclick: () => choose(place(i), true)}, el("b", {}, visible(c)), el("small")));
-    const drawn = settings.length === 1 ? sides[0] : draw_matrix(run, false, {
-        onpointermove: event => choose(place_of(matrix, event)), onclick: event => choose(place_of(matrix, event), true)});
-    matrix = Object.assign(drawn, {run, spans});
-    $("matrix").replaceChildren(settings.length === 1 ? "" : matrix.svg,
-        save_buttons("attention", () => matrix.svg, matrix_rows, () => caption()));
+/* Makes the characters below the triangles. */
+function make_row(run) {
+    spans = seen(run).text.map((c, query) => el("span", {class: "key", onpointerenter: () => choose({query}),
+        onclick: () => choose({query}, true)}, el("b", {}, visible(c)), el("small")));
     $("row").replaceChildren(...spans);
 }
 /* Chooses a query and a key. A click locks them, and another click on them unlocks them. */
 function choose(place, lock = false) {
     if (!place || (state.locked && !lock)) return;
-    const query = Math.min(place.query ?? Math.max(state.query, place.key), matrix.T - 1);
+    const query = Math.min(place.query, matrix.T - 1);
     const key = Math.min(place.key ?? state.key, query), same = query === state.query && key === state.key;
     Object.assign(state, {query, key, locked: lock && !(state.locked && same)});
     update_row();
@@ -155,26 +143,25 @@ function move_by_key(event) {
     event.preventDefault();
     update_row();
 }
-/* Shows the chosen query's or key's weights, as numbers on the text itself. */
+/* Shows the chosen query's weights, as numbers on the text itself. */
 function update_row() {
-    const {a, spans} = matrix, {query, key} = state, by_key = $("side").value === "key";
-    const place = asked(current(), query);
-    for (const {T, chosen, left, top, cell} of [matrix, ...sides]) {
+    const {a} = matrix, {query, key} = state, place = asked(current(), query);
+    for (const {T, chosen, left, top, cell} of sides) {
         chosen[0].setAttribute("y", top + Math.min(query, T - 1) * cell);
         chosen[1].setAttribute("x", left + Math.min(key, T - 1) * cell);
     }
     for (const {a, T, words, run} of sides) {
         const text = seen(run).text, at = query * (query + 1) / 2 + key;
-        words.textContent = query >= T ? "" : `“${visible(text[query])}” → “${visible(text[key])}” weight ` +
-            `${fixed(a.w[query * T + key], 3)}, raw ${short(a.raw[at], 3)}, divided ${short(a.scores[query * T + key], 3)}`;
+        words.textContent = query >= T ? "" : `query “${visible(text[query])}”, key “${visible(text[key])}”: weight ` +
+            `${fixed(a.w[query * T + key], 3)}\nraw score ${short(a.raw[at])}, divided ${short(a.scores[query * T + key])}`;
     }
     spans.forEach((span, i) => {
-        const seen = by_key ? i >= key : i <= query, weight = by_key ? a.w[i * a.T + key] : a.w[query * a.T + i];
+        const seen = i <= query, weight = a.w[query * a.T + i];
         const [r, g, b] = color_of(weight), bright = .299 * r + .587 * g + .114 * b > 140;
         span.style.background = seen ? `rgb(${r}, ${g}, ${b})` : "";
         span.style.color = seen ? bright ? "#000" : "#fff" : "";
         span.lastChild.textContent = seen ? weight.toFixed(3).replace(/^0/, "") : "\u00a0";
-        span.setAttribute("aria-current", i === (by_key ? key : query));
+        span.setAttribute("aria-current", i === query);
         span.classList.toggle("of-key", place !== null && i === place);
         span.classList.toggle("of-value", place !== null && i === place + 1);
     });
@@ -188,7 +175,7 @@ function update_row() {
 }
 
 /* --- the start */
-/* At first: √d_k where there is one, the head that does something clear, or else the one with the lowest entropy, and the
+/* At first: √d_k where there is one, the head that looks at one place, or else the one with the lowest entropy, and the
    largest key of a query: the last one, of recall the last that asks for something. */
 function choose_first() {
     const shown = settings.map(run_of);
@@ -199,8 +186,8 @@ function choose_first() {
     choose_setting(state.setting);
     const run = current(), {T} = seen(run);
     state.step = all_steps.at(-1);
-    const story = a => ["previous character", "value asked for"].includes(job_of(run, a)?.name) ? job_of(run, a).share :
-        finite(a.entropy) ? -a.entropy : -1;
+    const looks = a => ["previous character", "value asked for"].includes(job_of(run, a)?.name);
+    const story = a => looks(a) ? job_of(run, a).share : finite(a.entropy) ? -a.entropy : -1;
     Object.assign(state, head_with_most(run, story));
     state.query = [...Array(T).keys()].findLast(query => asked(run, query) !== null) ?? T - 1;
     const row = attend_chosen(run, null).w.subarray(state.query * T, state.query * T + state.query + 1);
@@ -226,9 +213,12 @@ function show_attention() {
     on("model", "change", () => choose_setting(Number($("model").value)));
     on("layer", "change", () => { state.layer = Number($("layer").value); });
     on("head", "change", () => { state.head = Number($("head").value); });
-    on("side", "change", () => {});
     $("play").hidden = $("step").hidden = all_steps.length === 1;
     $("play").addEventListener("click", play);
+    $("enlarge").hidden = settings.length === 1;
+    $("enlarge").addEventListener("click", () => $("sides").classList.toggle("large"));
+    $("sides").classList.toggle("large", settings.length === 1);
+    $("matrix").append(save_buttons("attention", () => matrix.svg, matrix_rows, () => caption()));
     less_motion.addEventListener("change", stop);
     document.addEventListener("keydown", play_by_key);
     document.addEventListener("keydown", event => {

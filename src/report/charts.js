@@ -1,7 +1,8 @@
-/* Charts. One is {title, how, name (of its files), x, y (words of the axes), series, log_y, limit (values
-   above it are drawn at the edge), log_x, least (of the range of the y axis), small, levels: [{label, short, y}], thin
-   lines to compare with, marks: a function that gives [{label, x, now}], upright lines, of which `now` is where the reader
-   is, first: the x that is read first}; a series {label, color, dash, points, band: [[x, low, high]], pale, dots}. */
+/* Charts. One is {title, how, name (of its files), x, y (words of the axes), at (what stands before the x that is read;
+   else x), first (the x that is read first), series, log_y, limit (values above it are drawn at the edge), log_x, least
+   (of the range of the y axis), height, small, levels: [{label, y}], thin lines to compare with, marks: a function that
+   gives [{x, now}], upright lines, of which `now` is where the reader is}; a series {label, color, dash, points,
+   band: [[x, low, high]], pale, dots}. */
 const drawings = []; /* a function for each chart, which draws it as wide as its column is */
 const with_color = (name, {color, dash}, ...children) =>
     el(name, {style: `--of: ${color}`}, el("i", {class: dash ? "dashed" : null}), ...children);
@@ -63,20 +64,14 @@ function draw_levels(levels, y, from, to) {
             label(to + 11, lowest + 4, level.label, "start"));
     });
 }
-/* Upright lines; their numbers are on the axis, or in the panel. */
-function draw_marks(marks, x, low, high) {
-    return marks.map(mark => el("g", {class: mark.now ? "mark now" : "mark"},
-        el("path", {d: `M${x(mark.x)} ${low}V${high}`})));
-}
 /* Draws a chart that is `W` wide. `show` gets the x that the mouse or the arrow keys choose. */
 function draw_chart(o, W, show) {
     const H = o.height ?? Math.round(clamp(.42 * W, 260, 420)), top = 10, bottom = o.x ? 42 : 22;
     const points = o.series.flatMap(s => s.points), bands = o.series.flatMap(s => s.band || []);
     const heights = [...points, ...bands].flatMap(p => p.slice(1)).filter(y => finite(y) && !(y > o.limit));
-    const [low, high] = [Math.min(...heights), Math.max(...heights)], wide = W >= 640;
+    const [low, high] = [Math.min(...heights), Math.max(...heights)];
     const reach = low - .05 * (high - low), room = .03 * (high - low);
-    const levels = (o.levels || []).filter(level => level.y >= reach && level.y <= high).sort((a, b) => b.y - a.y)
-        .map(level => wide ? level : {...level, label: level.short});
+    const levels = (o.levels || []).filter(level => level.y >= reach && level.y <= high).sort((a, b) => b.y - a.y);
     const right = Math.max(22, ...levels.map(level => 16 + 6.9 * level.label.length));
     const log_y = o.log_y && low > 0 && high > 10 * low;
     const y = make_scale([...heights, ...levels.map(level => level.y - room)], log_y, H - bottom, top, o.least);
@@ -88,7 +83,8 @@ function draw_chart(o, W, show) {
         "aria-label": `${o.title}; the arrow keys move along the curves`}), cursor = el("path", {class: "cursor"});
     draw_axes(svg, {...o, y: o.y && o.y + (log_y ? " (logarithmic)" : "")}, x, y, {W, H, left, right, top, bottom});
     svg.append(...draw_levels(levels, y, left, W - right), ...o.series.map(s => draw_series(s, x, y)),
-        ...draw_marks(marks, x, H - bottom, top), cursor);
+        ...marks.map(mark =>
+            el("path", {class: mark.now ? "mark now" : "mark", d: `M${x(mark.x)} ${H - bottom}V${top}`})), cursor);
     let chosen = now || o.first ? nearest_of(stops, now?.x ?? o.first) : stops.length - 1;
     const choose = i => {
         chosen = clamp(i, 0, stops.length - 1);
@@ -115,7 +111,7 @@ function make_legend(o) {
     const folded = o.small && labelled.length > 5;
     if (!folded) list.prepend(el("li", {}, at));
     const show = x => {
-        at.textContent = `${o.x} ${short(x)}:`;
+        at.textContent = `${o.at ?? o.x} ${short(x)}:`;
         labelled.forEach((s, i) => {
             const n = nearest_of(s.points.map(p => p[0]), x), [at, value] = s.points[n], band = s.band?.[n];
             values[i].textContent = `${short(value)}` +

@@ -187,11 +187,16 @@ static Json *setting_json(const Sweep *s, size_t index) {
     static const Measure shown[] = {MEASURE_VAL_LOSS,     MEASURE_BEST_VAL_LOSS,   MEASURE_ENTROPY_FIRST,
                                     MEASURE_ENTROPY_LAST, MEASURE_SCORE_STD_FIRST, MEASURE_SCORE_STD_LAST};
     const SweepSetting *setting = &s->settings[index];
+    const Config *config = &s->runs[setting->run[0]].config;
+    char title[64], divisor[80] = "";
     double dash = 0;
     const Color color = report_style(s, index, &dash);
     Json *json = js_object(), *runs = js_list(json, "runs");
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_size(setting->run[i]));
+    scale_title(config->attention.scale_divisor, config->model.d_k, title, sizeof title);
+    text_append(divisor, sizeof divisor, "÷ %s", title);
     js_set(json, "label", js_text(setting->label));
+    js_set(json, "divisor", js_text(divisor));
     js_set(json, "color", color_json(color));
     js_set(json, "dash", js_number(dash));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)

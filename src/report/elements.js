@@ -8,7 +8,8 @@ const data = read_data();
 function read_data() {
     try {
         const read = JSON.parse($("data").textContent), lists = [read.runs, read.settings, read.notes];
-        if (!lists.every(Array.isArray)) throw new Error("a list is missing");
+        must(lists.every(Array.isArray), "a list is missing");
+        must(read.runs.every(run => /^d_k = \d/m.test(run.config)), "a config is missing");
         return read;
     } catch (error) {
         $("unscripted").textContent = `Nothing can be shown: the data of this page are damaged (${error.message}). ` +
@@ -56,7 +57,6 @@ function short(x, digits = 4) {
 const exact = x => Number.isInteger(x) ? x : Number(x.toPrecision(7));
 const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits) : "–";
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
-const percent = share => `${Math.round(100 * share)} %`;
 const optimizers = {adamw: "AdamW", sgd: "SGD", muon: "Muon"};
 /* One name for one thing: the page calls the undivided model ÷ 1. */
 const one_name = text => text.replaceAll("÷ 1 (none)", "÷ 1").replaceAll("1 (none)", "1");
@@ -144,25 +144,20 @@ function differing_keys() {
         .filter(key => !ignored.includes(key) && new Set(runs.map(run => run.keys[key])).size > 1);
 }
 const number_text = text => /^-?\d*\.\d+(e[-+]?\d+)?$/.test(text) ? String(exact(Number(text))) : text;
-function divisor_label({d_k, keys}) {
-    const named = {sqrt_dk: ["√d_k", Math.sqrt(d_k)], dk: ["d_k", d_k], "2sqrt_dk": ["2√d_k", 2 * Math.sqrt(d_k)],
-        sqrt_dmodel: ["√d_model", Math.sqrt(keys["model.d_model"])]}, text = keys["attention.scale_divisor"];
-    return text === "none" ? "÷ 1" : named[text] ? `÷ ${named[text][0]} = ${short(named[text][1])}` : `÷ ${text}`;
-}
 /* Runs that are compared are called by what differs in them: one or two keys, or else by the directories. */
 function name_runs() {
     const keys = differing_keys(), parts = settings.map(s => s.label.split("/"));
     const least = Math.min(...parts.map(p => p.length)) - 1;
     const first = parts[0].findIndex((part, i) => i >= least || parts.some(p => p[i] !== part));
-    const named = (run, key) => key === "attention.scale_divisor" ? divisor_label(run) :
-        `${key_name(key)} ${number_text(run.keys[key] ?? "–")}`;
-    const by_keys = runs.map(run => keys.map(key => named(run, key)).join(", "));
+    const named = (i, key) => key === "attention.scale_divisor" ? one_name(settings[i].divisor) :
+        `${key_name(key)} ${number_text(runs[i].keys[key] ?? "–")}`;
+    const by_keys = runs.map((_, i) => keys.map(key => named(i, key)).join(", "));
     const clear = keys.length > 0 && keys.length < 3 && new Set(by_keys).size === runs.length;
     settings.forEach((s, i) => { s.label = clear ? by_keys[i] : parts[i].slice(first).join("/"); });
 }
 for (const setting of settings) setting.label = one_name(setting.label);
 if (data.kind === "runs") name_runs();
-if (data.kind === "run") settings[0].label = divisor_label(runs[0]);
+if (data.kind === "run") settings[0].label = one_name(settings[0].divisor);
 /* The points [step, value] of a column of metrics.csv, or of attention.csv, where the heads that are `taken` are
    averaged. */
 function curve(run, column, taken = () => true) {

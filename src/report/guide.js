@@ -13,14 +13,15 @@ function lesson_stops() {
         "which will have the highest loss?",
         answer: () => `Validation loss: ${settings.map(s => `${s.label} ${fixed(s.val_loss.mean, 2)}`).join(", ")}. The median ` +
         `gradient of a row's scores was, at the end, ${said("grad_scores_median", -1)}: where one key has all the weight, ` +
-        "hardly any gradient says so. Press Space to see it happen."},
+        "hardly any gradient reaches the scores. Space plays the steps."},
     {view: `model=${root}&step=${last}&divisor=1`, ask: `Take the model that was trained with ${settings[root].label}, and ` +
         `divide its scores by 1 now. Will its loss be that of the model that was trained with ÷ 1, ${fixed(settings[one].val_loss.mean, 2)}?`,
         answer: () => "The curve beside the slider has its loss at each divisor; it is lowest near the trained one. The slider " +
         "changes a finished model. To know how a model learns with a divisor, one must train it."}];
 }
 function show_guide() {
-    const stops = lesson_stops(), button = (words, act) => el("button", {type: "button", onclick: act}, words);
+    const stops = lesson_stops();
+    const button = (words, act, id) => el("button", {type: "button", onclick: act, id}, words);
     const show = (at, revealed) => {
         const stop = stops[at];
         $("guide").hidden = !stop;
@@ -30,7 +31,7 @@ function show_guide() {
         $("guide").replaceChildren(el("p", {}, el("b", {}, `${at + 1} of ${stops.length}. Predict: `), stop.ask),
             revealed ? el("p", {}, stop.answer()) : "", revealed ? button(at + 1 < stops.length ? "next" : "end", () => show(at + 1)) :
             button("reveal", () => show(at, true)), button("leave", () => show(-1)));
-        $("guide").querySelector("button").focus();
+        $("guide").focus();
     };
-    if (stops.length) $("where").append(button("lesson", () => show(0)));
+    if (stops.length) $("theme").before(button("lesson", () => show(0), "lesson"));
 }

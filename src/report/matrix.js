@@ -31,32 +31,27 @@ function letters(text, left, bottom, top, cell, size) {
         sign(left - size * (.7 + i % lines), top + (i + .5) * cell + size / 3, c),
         sign(left + (i + .5) * cell, bottom + size * (1 + i % lines), c)]);
 }
-/* Draws the triangle of a run's text. A small one has no colour bar. Outlines are at the keys and the values that
-   queries of recall ask for. */
-function draw_matrix(run, small, on) {
-    const {T, text} = seen(run), cell = small ? 262 / T : T > 64 ? 832 / T : clamp(Math.round(480 / T), 13, 36);
-    const size = small ? 8.5 : 13, lines = Math.min(3, Math.ceil(size / cell)), side = T * cell;
-    const left = 20 + size * lines, top = 4, bottom = top + side, W = left + side + (small ? 4 : 66);
+/* Draws the triangle of a run's text, with a bar of its colours. Outlines are at the keys and the values that queries of
+   recall ask for. */
+function draw_matrix(run, on) {
+    const {T, text} = seen(run), side = 262, cell = side / T, size = 8.5, lines = Math.min(3, Math.ceil(size / cell));
+    const left = 20 + size * lines, top = 4, bottom = top + side, bar = left + .93 * side;
     const rect = more => el("rect", {x: left, y: top, width: side, height: side, ...more});
     const image = el("image", {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"});
     const chosen = [rect({class: "chosen", height: cell}), rect({class: "chosen", width: cell})];
-    const outline = (q, k, kind) => el("rect", {class: `asked ${kind}`, x: left + k * cell + 1, y: top + q * cell + 1,
-        width: Math.max(cell - 2, 1), height: Math.max(cell - 2, 1)});
+    const outline = (q, k, kind) => el("rect", {class: `asked ${kind}`, x: left + k * cell + .5, y: top + q * cell + .5,
+        width: Math.max(cell - 1, 1), height: Math.max(cell - 1, 1)});
     const outlines = text.map((_, q) => asked(run, q)).map((k, q) => k === null ? null :
         [outline(q, k, "of-key"), outline(q, k + 1, "of-value")]);
-    const histogram = el("g", {class: "histogram"});
-    const svg = el("svg", {viewBox: `0 0 ${W} ${bottom + size * lines + 20}`, tabindex: 0, role: "img", ...on,
-        style: small ? null : `max-width: ${1.2 * W}px`, onkeydown: move_by_key,
-        "aria-label": "attention weights; the arrow keys choose a query and a key"},
-        rect({class: "masked"}), image, outlines, chosen, histogram, letters(text, left, bottom, top, cell, size),
-        label(left + side / 2, bottom + size * lines + 15, "key →"),
-        el("g", {transform: `translate(11 ${top + side / 2}) rotate(-90)`}, label(0, 0, "← query")));
-    if (!small) {
-        const band = 180 / data.colors.length, bar = data.colors.map((fill, i) =>
-            el("rect", {x: left + side + 14, y: top + 180 - (i + 1) * band, width: 14, height: band + .5, fill}));
-        svg.append(...bar, ...[0, .05, .2, .5, 1].map(w =>
-            el("text", {x: left + side + 32, y: top + 180 * (1 - Math.sqrt(w)) + (w === 1 ? 10 : 5)}, w)));
-    }
+    const histogram = el("g", {class: "histogram"}), high = .36 * side / data.colors.length, low = top + .8 * side;
+    const shades = data.colors.map((fill, i) => el("rect", {x: bar, y: low - (i + 1) * high, width: 8, height: high + .5, fill}));
+    const marks = [0, .05, .2, .5, 1].map(w => el("text", {x: bar - 3, y: low + 3 - .36 * side * Math.sqrt(w),
+        "text-anchor": "end", "font-size": 8}, w));
+    const svg = el("svg", {viewBox: `0 0 ${left + side + 4} ${bottom + size * lines + 20}`, tabindex: 0, role: "img", ...on,
+        onkeydown: move_by_key, "aria-label": "attention weights; the arrow keys choose a query and a key"},
+        rect({class: "masked"}), image, shades, marks, outlines, chosen, histogram, letters(text, left, bottom, top, cell, size),
+        el("text", {x: left + side / 2, y: bottom + size * lines + 15, "font-size": 11}, "key →"),
+        el("text", {transform: `translate(11 ${top + side / 2}) rotate(-90)`, "font-size": 11}, "← query"));
     return {text: text.join(""), svg, image, chosen, histogram, canvas: el("canvas"), left, top, cell, T, a: null};
 }
 function matrix_rows() {
@@ -104,37 +99,25 @@ function draw_histogram({a, T, left, top, cell, histogram}, run, color, divided)
 }
 
 /* --- the strip */
-const STRIP = {left: 104, cell: 15, high: 58}; /* where the bars begin, the width of a key, the height of a row */
-/* The largest of |x|, at least `least`; what is not finite does not count. */
-const greatest = (x, least) => x.reduce((most, value) => Math.max(most, finite(value) ? Math.abs(value) : 0), least);
-/* One row of the strip: bars that go up and down from a middle, or up from the bottom. A bar longer than `limit` ends at
-   the edge. `behind` are wider, pale bars on the same axis. */
-function strip_row({name, values, behind, limit, up}, i) {
-    const {left, cell, high} = STRIP, T = matrix.T, middle = (i + .5) * high, zero = up ? (i + 1) * high - 4 : middle;
-    const unit = (up ? high - 10 : high / 2 - 4) / limit;
-    const bar = (kind, width) => (value, k) => {
-        const length = unit * clamp(finite(value) ? value : 0, -limit, limit);
-        return el("rect", {class: k === state.key ? `${kind} of-chosen` : kind, x: left + (k + .5) * cell - width / 2, width,
-            y: zero - Math.max(length, 0), height: Math.abs(length)});
-    };
-    const read = behind ? `${short(behind[state.key])} → ${short(values[state.key])}` : short(values[state.key]);
-    return [el("path", {class: "axis", d: `M${left} ${zero}h${T * cell}`}),
-        behind ? Array.from(behind, bar("raw-bar", cell - 2)) : null, Array.from(values, bar("bar", behind ? cell - 8 : cell - 4)),
-        name.map((words, n) => label(left - 8, middle + 4 + 15 * (n - (name.length - 1) / 2), words, "end")),
-        label(left + T * cell + 6, middle + 4, read, "start")];
-}
 /* Bars of the chosen query's row, each key at its place: raw scores, and in front of them on the same axis the scores
-   after the division; below them weights. */
+   after the division. What is not finite has no bar. */
 function draw_strip() {
-    const {a, T} = matrix, {query} = state, run = current(), {text} = seen(run), {left, cell, high} = STRIP;
-    const row = x => x.subarray(query * T, query * T + query + 1), dot = run.keys["attention.score"] === "dot";
+    const {a, T} = matrix, {query, key} = state, {text} = seen(current()), left = 104, cell = 15, high = 68, middle = high / 2;
+    const divided = a.scores.subarray(query * T, query * T + query + 1);
     const raw = a.raw.subarray(query * (query + 1) / 2, (query + 1) * (query + 2) / 2), W = left + T * cell + 110;
-    const limit = Math.max(greatest(raw, 1e-9), greatest(row(a.scores), 1e-9));
-    const svg = el("svg", {viewBox: `0 0 ${W} ${2 * high + 20}`, role: "img", style: `max-width: ${W}px; min-width: 512px`,
-        "aria-label": `the row of query ${query} as bars: raw scores and scores, weights`},
-        [{name: ["raw score,", dot ? "divided score" : "score"], values: row(a.scores), behind: raw, limit},
-            {name: ["weight"], values: row(a.w), limit: 1, up: true}].map(strip_row),
-        text.slice(0, query + 1).map((c, k) => label(left + (k + .5) * cell, 2 * high + 14, visible(c))));
+    const greatest = [...raw, ...divided].filter(finite).reduce((most, x) => Math.max(most, Math.abs(x)), 1e-9);
+    const bar = (kind, width) => (value, k) => {
+        const length = (middle - 4) * (finite(value) ? value : 0) / greatest;
+        return el("rect", {class: k === key ? `${kind} of-chosen` : kind, x: left + (k + .5) * cell - width / 2, width,
+            y: middle - Math.max(length, 0), height: Math.abs(length)});
+    };
+    const svg = el("svg", {viewBox: `0 0 ${W} ${high + 20}`, role: "img", style: `max-width: ${W}px; min-width: 512px`,
+        "aria-label": `the row of query ${query} as bars: raw scores, and scores after the division`},
+        el("path", {class: "axis", d: `M${left} ${middle}h${T * cell}`}), Array.from(raw, bar("raw-bar", cell - 2)),
+        Array.from(divided, bar("bar", cell - 8)), label(left - 8, middle - 3, "raw score,", "end"),
+        label(left - 8, middle + 12, "divided score", "end"),
+        label(left + T * cell + 6, middle + 4, `${short(raw[key])} → ${short(divided[key])}`, "start"),
+        text.slice(0, query + 1).map((c, k) => label(left + (k + .5) * cell, high + 14, visible(c))));
     $("strip").replaceChildren(scrolling(svg), el("p", {class: "how"}, `The row of query ${query} “${visible(text[query])}”, ` +
         "a bar for each key. Pale: raw scores q·k; solid, on the same axis: what softmax gets."));
 }

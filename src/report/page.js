@@ -10,30 +10,15 @@ function table(head, rows, left = false) {
         el("thead", {}, el("tr", {}, head.map(words => el("th", {scope: "col"}, words)))),
         el("tbody", {}, rows.map(row => el("tr", {}, row.map(cell))))));
 }
-/* Shows a single run: what was trained, and what came out. */
-function show_run() {
-    const run = runs[0], keys = run.keys, d = run.description || {};
-    const ends = column => {
-        const points = curve(run, column);
-        return [points.find(p => p[0] === 0)?.[1], points.at(-1)?.[1]];
-    };
-    $("settings").firstElementChild.textContent = "Results";
-    $("settings").append(table(["", "at step 0", "at the end"], [
-        [`validation loss (nats per ${unit})`, ...ends("val_loss").map(x => fixed(x))],
-        ["training loss (one batch)", ...ends("train_loss").map(x => fixed(x))],
-        ...recalls.length ? [["accuracy", ...ends("val_accuracy").map(x => fixed(x))]] : [],
-        ["entropy of attention", ...ends("entropy").map(x => fixed(x))],
-        ["standard deviation of the scores", ...ends("score_std").map(x => short(x))]]));
+/* What a single run trained, and how it ended. */
+function run_words(run) {
+    const keys = run.keys, d = run.description || {}, steps = run.metrics_table.step?.at(-1) ?? 0;
     const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
-    const steps = run.metrics_table.step?.at(-1) ?? 0, text = recalls.length ? "recall" : corpus;
-    const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
+    return [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
         `d_k ${run.d_k}, `, d.parameters ? `${d.parameters.toLocaleString("en")} parameters, ` : "",
-        `trained for ${plural(steps, "step")} of ${optimizers[keys["train.optimizer"]]} on ${text}, seed ${keys["train.seed"]}. `,
-        `Result: ${run.result}${d.error ? `: ${d.error}` : ""}. `,
-        finite(d.best_val_loss) ? `Lowest validation loss: ${fixed(d.best_val_loss)}, at step ${d.best_step}.` : ""];
-    $("words").textContent = plain(words.join(""));
-    const accuracy = ends("val_accuracy")[1];
-    if (finite(accuracy)) $("title").append(`, accuracy ${fixed(accuracy, 3)}`);
+        `trained for ${plural(steps, "step")} of ${optimizers[keys["train.optimizer"]]} on `,
+        `${recalls.length ? "recall" : corpus}, seed ${keys["train.seed"]}. Result: ${run.result}${d.error ? `: ${d.error}` : ""}. `,
+        finite(d.best_val_loss) ? `Lowest validation loss: ${fixed(d.best_val_loss)}, at step ${d.best_step}. ` : ""].join("");
 }
 const links_of = setting => setting.runs.map(i => {
     const run = runs[i], words = `seed ${run.keys["train.seed"]}: ${run.result} `;
@@ -41,7 +26,9 @@ const links_of = setting => setting.runs.map(i => {
 });
 function show_settings() {
     const sweep = data.kind === "sweep", keys = sweep ? [] : differing_keys();
-    $("words").textContent = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. ` +
+    const counted = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. `;
+    $("settings").firstElementChild.textContent = data.kind === "run" ? "Results" : "Settings";
+    $("words").textContent = plain(data.kind === "run" ? run_words(runs[0]) : counted) +
         (mixed ? "Losses of a text are in nats per character, those of recall per answer; they cannot be compared." :
         `Losses are in nats per ${unit} over the validation split.`) + band_words;
     const arrow = (first, last, text) => `${text(first.mean)} → ${text(last.mean)}`;
@@ -73,9 +60,8 @@ function show_losses() {
     const pale = settings.length > 6 ? [] : settings.map(s => ({...series_of(s, "train_loss"), band: null, pale: true,
         ...single ? {label: "training (one batch)", color: "#8c8c8c"} : {label: null}}));
     const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true}));
-    const tables = (data.ngram_losses || []).map((y, i) => ({y,
-        label: `a table of ${["characters", "character pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`,
-        short: `${["characters", "pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`}));
+    const tables = (data.ngram_losses || []).map((y, i) =>
+        ({y, label: `${["characters", "pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`}));
     if (single) validation[0].label = "validation";
     chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`,
         how: `the mean of −ln p(next ${unit}); lower is better${!mixed && pairs.size === 1 ? `, and guessing costs ln ${[...pairs]}` : ""}. ` +
@@ -119,19 +105,6 @@ function show_training() {
             log_y, small: true, series});
     }
 }
-/* All samples of a single run; the last one at a step is beside the triangle of that step. */
-function show_samples() {
-    const texts = data.kind === "run" && runs[0].samples || [], last = texts.length - 1, shown = el("div");
-    if (last < 0) return $("samples").remove();
-    const show = () => shown.replaceChildren(el("h3", {}, `step ${texts[slider.value].step}`),
-        el("pre", {}, texts[slider.value].text.trimEnd()));
-    const slider = el("input", {type: "range", id: "sample", max: last, value: last, "aria-label": "evaluation",
-        oninput: show});
-    $("samples").append(el("p", {class: "how"}, "How to read this: what the model wrote at each evaluation, always " +
-        "with the same random numbers. Move the slider through training." + (texts[0].step > 0 ? " Earlier samples are in samples.txt." : "")),
-        slider, shown);
-    show();
-}
 /* run.json and config.ini, of the sweep or of each run. */
 function show_setup() {
     const all = data.kind === "sweep" || data.theory ? [{...data, name: data.title}] : runs;
@@ -150,6 +123,8 @@ $("theme").addEventListener("click", () => { root.dataset.theme = root.dataset.t
 /* Several runs that are compared are summarized as a sweep is: the lowest and the highest loss. */
 function heading() {
     const ended = settings.filter(s => finite(s.val_loss?.mean)).sort((a, b) => a.val_loss.mean - b.val_loss.mean);
+    const accuracy = data.kind === "run" ? curve(runs[0], "val_accuracy").at(-1) : null;
+    if (accuracy) return `${one_name(data.heading)}, accuracy ${fixed(accuracy[1], 3)}`;
     if (data.kind !== "runs" || mixed || ended.length < 2) return one_name(data.heading);
     const words = s => `${fixed(s.val_loss.mean, 3)} for ${s.label}`;
     return `${data.heading}: validation loss ${words(ended[0])} to ${words(ended.at(-1))}`;
@@ -159,8 +134,8 @@ $("title").textContent = plain(heading());
 $("why").textContent = one_name(plain(data.why || ""));
 $("notes").textContent = data.notes.join(" ");
 if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */
-const parts = data.theory ? {figures: show_theory} : {settings: data.kind === "run" ? show_run : show_settings,
-    loss: show_losses, attention: show_attention, training: show_training, samples: show_samples};
+const parts = data.theory ? {figures: show_theory} : {settings: show_settings, loss: show_losses,
+    attention: show_attention, training: show_training};
 for (const [id, show] of Object.entries({...parts, setup: show_setup}))
     try {
         show();

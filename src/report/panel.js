@@ -25,10 +25,11 @@ function update_choice(name, choices, chosen) {
     Object.assign(list.dataset, {words});
     list.value = chosen;
 }
-/* A run's validation loss at a step, or that of the last evaluation before it. */
-function loss_words(run, step) {
+/* The validation loss of a setting's run at a step, or that of the last evaluation before it. */
+function loss_words(run, at_setting, step) {
     const [at, loss] = curve(run, "val_loss").findLast(point => point[0] <= step) ?? [];
-    return finite(loss) ? `validation loss ${fixed(loss, 2)}${at === step ? "" : ` (step ${at})`}` : "";
+    const as_trained = divisor_of(at_setting) === null ? "" : "as trained: ";
+    return finite(loss) ? `${as_trained}validation loss ${fixed(loss, 2)}${at === step ? "" : ` (step ${at})`}` : "";
 }
 /* Shows the figures of a triangle, and the sample at its step or the last one before it. */
 function update_side(side) {
@@ -36,9 +37,9 @@ function update_side(side) {
     const sample = (run.samples ?? []).findLast(sample => sample.step <= step);
     side.a = attend_chosen(run, divisor_of(at));
     side.image.setAttribute("href", paint(side.canvas, side.a).toDataURL());
-    side.figure.classList.toggle("current", settings.length > 1 && at === state.setting);
+    side.figure.classList.toggle("current", at === state.setting);
     now.textContent = divisor_of(at) === null ? "" : `, now ÷ ${short(state.divisor)}`;
-    figures.textContent = [own ? "" : loss_words(run, step), `entropy ${fixed(side.a.entropy, 2)}`].filter(Boolean).join(" · ");
+    figures.textContent = [own ? "" : loss_words(run, at, step), `entropy ${fixed(side.a.entropy, 2)}`].filter(Boolean).join(" · ");
     writes.textContent = sample ? `writes at step ${sample.step}:` : "";
     writing.textContent = sample ? plain(sample.text).trim() : "";
     draw_histogram(side, run, settings[at].color, `÷ ${short(Math.abs(1 / side.a.multiplier))}`);
@@ -65,7 +66,7 @@ function update_panel(run, s) {
     $("step-value").textContent = step_of(run);
     Object.assign($("step"), {max: all_steps.length - 1, value: nearest_of(all_steps, state.step)});
     const last = run.metrics_table.step?.at(-1), planned = run.keys["train.steps"];
-    $("loss-value").textContent = loss_words(run, step_of(run)) +
+    $("loss-value").textContent = loss_words(run, state.setting, step_of(run)) +
         (run.result === "finished" ? "" : ` (${run.result}: step ${last} of ${planned})`);
     update_divisor(run, trained_divisor(run));
 }
@@ -74,26 +75,14 @@ function update() {
     const run = current(), s = seen(run), query = Math.min(state.query, s.T - 1);
     Object.assign(state, {layer: Math.min(state.layer, s.layers.length - 1), head: Math.min(state.head, s.heads - 1),
         query, key: Math.min(state.key, query)});
-    const shows_text = drawn => drawn.text === text_of(drawn.run), of_sides = sides.map(side => side.at).join();
-    const same_sides = of_sides === state.sides.join() && sides.every(shows_text);
-    if (!same_sides) make_sides();
-    if (matrix?.text !== text_of(run) || (settings.length === 1 && !same_sides)) make_matrix(run);
-    const trained = attend_chosen(run, null), a = attend_chosen(run, state.divisor);
+    const shows_text = side => side.text === seen(side.run).text.join(""), before = matrix?.text;
+    if (sides.map(side => side.at).join() !== state.sides.join() || !sides.every(shows_text)) make_sides();
     sides.forEach(update_side);
-    Object.assign(matrix, {run, a, trained});
-    if (settings.length > 1) {
-        matrix.image.setAttribute("href", paint(matrix.canvas, a).toDataURL());
-        draw_histogram(matrix, run, settings[state.setting].color, `÷ ${short(Math.abs(1 / a.multiplier))}`);
-    }
+    matrix = sides.find(side => side.at === state.setting);
+    if (matrix.text !== before) make_row(run);
     update_thumbs(run);
     update_panel(run, s);
-    const job = job_of(run, a), loss = at_last_step(run) ? loss_of(run) : NaN;
-    $("figures").textContent = `Layer ${s.layers[state.layer]}, head ${state.head}` +
-        (settings.length > 1 ? ` of ${settings[state.setting].label}` : "") + ` at step ${step_of(run)}, on this text: ` +
-        `entropy ${fixed(a.entropy, 3)} (1 is uniform, 0 one-hot), mean largest weight ${fixed(a.largest, 3)}` +
-        (state.divisor === null ? "." : `; as trained ${fixed(trained.entropy, 3)} and ${fixed(trained.largest, 3)}.`) +
-        (job ? ` It puts ${percent(job.share)} of the weight on the ${job.name}.` : "") +
-        (finite(loss) ? ` Mean loss of this text: ${fixed(loss, 3)}.` : "");
+    $("figures").textContent = `${caption()}: mean largest weight ${fixed(matrix.a.largest, 3)}`;
     update_row();
 }
 

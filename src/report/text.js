@@ -16,7 +16,7 @@ function model_of(run) {
 const modelled = () => settings.map(run_of).filter(run => run && has_model(run));
 /* What the reader typed, null where the field has the run's text, and which generator writes into it; whether the page
    was painted; until when the curve waits, its timer, and whose is shown. */
-const text = {typed: null, writing: null, painted: false, quiet: 0, timer: 0, visible: false, shown: null, drawn: null};
+const text = {typed: null, writing: null, painted: false, quiet: 0, timer: 0, shown: null, drawn: null};
 /* `SLICE` is how many milliseconds are computed before the browser may draw and listen. */
 const SLICE = 30, WRITTEN = 200, NEXT = 10, OCTAVES = 4;
 
@@ -52,6 +52,8 @@ function follow() {
     if (!advance(steps)) setTimeout(go_on);
     show_text(run);
     if (text.shown === run) text.drawn();
+    clearTimeout(text.timer);
+    text.timer = setTimeout(pursue);
 }
 
 /* --- reading the text */
@@ -180,7 +182,8 @@ function divisors_of(run) {
     const root = Math.sqrt(run.d_k), same = (b, c) => Math.abs(b / c - 1) < 1e-6;
     const named = [1, root, 2 * root, run.d_k].filter(c => c > grid[0] && c < grid.at(-1));
     const all = [trained, ...grid, ...named].filter((c, i, list) => list.findIndex(b => same(b, c)) === i);
-    return {trained, all, marks: all.filter(c => [trained, ...named].some(b => same(b, c))).map(x => ({x}))};
+    const marked = all.filter(c => [trained, ...named].some(b => same(b, c))).sort((a, b) => a - b);
+    return {trained, all, marks: marked.map(x => ({x}))};
 }
 function* curve_steps(run) {
     const {trained, all} = divisors_of(run), losses = new Map();
@@ -203,8 +206,8 @@ function show_curve(run) {
     const points = [...run.curve].sort((a, b) => a[0] - b[0]);
     if (text.drawn) drawings.splice(drawings.indexOf(text.drawn), 1);
     $("curve-chart").replaceChildren();
-    chart($("curve-chart"), {title: "Loss of this model under other divisors", name: "divisors", x: "", y: "", height: 88,
-        log_x: true, least: .05, first: trained, series: [{label: "divisor", color, points}],
+    chart($("curve-chart"), {title: "Loss of this model under other divisors", name: "divisors", x: "", y: "", at: "÷",
+        height: 88, log_x: true, least: .05, first: trained, series: [{label: "loss", color, points}],
         marks: () => [...marks, {x: clamp(state.divisor ?? trained, points[0][0], points.at(-1)[0]), now: true}]});
     text.drawn = drawings.at(-1);
     text.drawn();
@@ -212,11 +215,11 @@ function show_curve(run) {
     $("curve-chart").title = `The mean loss on ${plural(run.model.excerpt.length, "window")} of validation text, in nats ` +
         `per ${unit_of(run)}, of the trained model with its scores divided by another number.`;
 }
-/* Computes the curve of the run that is chosen while it is in view and nobody touches the page. */
+/* Computes the curve of the run that is chosen while nobody touches the page. */
 function pursue() {
     const run = current(), idle = performance.now() > text.quiet && !text.writing;
     clearTimeout(text.timer);
-    if (!text.visible || $("curve").hidden) return;
+    if ($("curve").hidden) return;
     if (text.shown !== run) $("curve-chart").replaceChildren();
     if (run.curve && text.shown !== run) show_curve(text.shown = run);
     if (!run.curve && idle) advance(run.curving ??= curve_steps(run));
@@ -232,10 +235,6 @@ function show_model() {
     $("temperature").addEventListener("input", () => { $("temperature-value").textContent = $("temperature").value; });
     for (const type of ["pointerdown", "keydown", "input", "wheel"])
         addEventListener(type, wait, {capture: true, passive: true});
-    new IntersectionObserver(entries => {
-        text.visible = entries.at(-1).isIntersecting;
-        pursue();
-    }).observe($("curve"));
     stop_writing();
     requestAnimationFrame(() => setTimeout(() => { /* the page is there before its parameters are decoded */
         text.painted = true;
