@@ -3,7 +3,7 @@
 
     tests/report_page.py [--keep DIR] [PAGE...]     PAGE: default, softcap, twelve, ...; all of them without any. DIR
                                                     keeps the runs, and pictures of the pages.
-    tests/report_page.py --picture PAGE.html FILE   saves the page's attention as a picture.
+    tests/report_page.py --picture PAGE.html FILE   saves the page's first screen as a picture.
 
 It needs ./train and Debian's python3-selenium, chromium-driver and tidy.
 
@@ -163,10 +163,11 @@ class Page(shared.Page):
         if keep:
             self.save(name + ".png", "html")
 
-    def save(self, path, selector):
-        """A picture of an element."""
+    def save(self, path, selector, height=None):
+        """A picture of an element, or of as much of its height."""
+        clip = {**self.find(selector).rect, "scale": 1}
         shot = self.browser.execute_cdp_cmd("Page.captureScreenshot", {
-            "captureBeyondViewport": True, "clip": {**self.find(selector).rect, "scale": 1}})
+            "captureBeyondViewport": True, "clip": {**clip, "height": height or clip["height"]}})
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))
 
@@ -940,7 +941,8 @@ with chromium(arguments) as browser:
         page.js("$('curve').scrollIntoView()")
         while not page.js("return Boolean(current().curve && document.querySelector('#curve svg'))"):
             time.sleep(.1)
-        page.save(picture[1], "#attention")
+        page.js("$('sides').after(el('div', {id: 'end'}))")
+        page.save(picture[1], "body", page.find("#end").rect["y"])
     else:
         main(browser, arguments)
 if not picture:

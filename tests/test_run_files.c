@@ -121,12 +121,19 @@ static void intervals(void **state) {
     }
 }
 
-/* log.attention_every = doubling: rows, snapshots and heatmaps at 0, at the powers of two, and at the end. */
+/* log.attention_every and eval.every = doubling: rows, snapshots, heatmaps and validation losses at 0, at the powers of
+   two, and at the end. */
 static void doubling_intervals(void **state) {
     (void)state;
     static const int steps[] = {0, 1, 2, 4, 8, 16, 17};
-    CONFIGURE("train.steps=17", "log.attention_every=doubling", "log.sample_tokens=0");
+    CONFIGURE("train.steps=17", "log.attention_every=doubling", "eval.every=doubling", "log.sample_tokens=0");
     train("run", 1);
+    const Table *m = read_metrics("run");
+    for (size_t i = 0, n = 0; i < m->rows; i++) {
+        if (!isfinite(m->at[i][VAL_LOSS])) continue;
+        assert_in_range(n, 0, COUNT_OF(steps) - 1);
+        assert_close(m->at[i][STEP], steps[n++], 0, "an evaluated step");
+    }
     const Table *a = read_table(in("run/attention.csv"), ATTENTION_HEADER);
     assert_int_equal(a->rows, COUNT_OF(steps) * 2);
     size_t files = 0;
