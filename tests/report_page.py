@@ -571,6 +571,7 @@ def curves(page, run):
         page.check(f"step {r['step']}" in said, f"step {r['step']} in: {said}")
         numbers = [float(x) for x in re.findall(r"\d+\.\d+", said)]
         page.near(numbers, [float(r["train_loss"]), float(r["val_loss"])], 1e-3, f"the losses of step {r['step']}")
+    page.equal(overlaps(page, "#loss svg, #training svg"), [], "words of axes that touch")
     page.focus("#loss svg")
     page.press(Keys.HOME, Keys.ARROW_RIGHT)
     page.check(f"step {rows[1]['step']}" in page.text("#loss .legend"), "the second step by keyboard")
@@ -903,6 +904,27 @@ def stopped(browser):
         page.finish(1e6)
 
 
+def theory(browser):
+    """The page of random queries and keys: a tick at each d_k, and no word beside or below an axis on another."""
+    train("theory", "--d-k", "16,64,256", "--samples", "200", "--out", "theory", "--force")
+    page = Page(browser, os.path.abspath("theory/report.html"))
+    page.check("d_k 16 to 256" in page.text("#title"), f"the title: {page.text('#title')}")
+    page.equal(len(page.all("#figures svg")), 5, "figures")
+    for words in page.js("return [...document.querySelectorAll('#figures svg')].map(s => [...s.querySelectorAll('text')].map(t => t.textContent))"):
+        page.check([w for w in words if w in ("16", "64", "256")][:3] == ["16", "64", "256"], f"ticks where data are: {words}")
+    page.equal(overlaps(page, "#figures svg"), [], "words of axes that touch")
+    page.finish(1e6)
+
+
+def overlaps(page, selector):
+    """Pairs of words in a drawing of which one covers a part of the other."""
+    return page.js("""return [...document.querySelectorAll(arguments[0])].flatMap(svg => {
+        const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+        return boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([, y]) => x.left < y.right - 1 && y.left < x.right - 1
+            && x.top < y.bottom - 1 && y.top < x.bottom - 1).map(([b]) => a + " / " + b));
+    })""", selector)
+
+
 def main(browser, wanted):
     with open("hostile.txt", "w", encoding="utf-8", newline="") as file:
         file.write((HOSTILE + "plain words\n") * 200)
@@ -921,6 +943,7 @@ def main(browser, wanted):
         "compare": lambda: compare(browser, "default", "softcap", "recall"),
         "damaged": lambda: damaged(browser, make("default") + "/report.html"),
         "lookalike": lambda: like_a_header(browser, make("default")),
+        "theory": lambda: theory(browser),
         "unscripted": lambda: unscripted(browser, make("default") + "/report.html"),
         # Its page is as large as that of the config itself, whose steps take longer.
         "standard": lambda: run_page(browser, "standard", "train.batch=1", "eval.batches=2", "model.d_model=32",
