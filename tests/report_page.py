@@ -676,10 +676,16 @@ def like_a_header(browser, run):
     tokens = int(config(run)["log.sample_tokens"])
     with open("lookalike/samples.txt", "w", encoding="utf-8") as file:
         file.write(said[:first] + (line + "x" * tokens)[:tokens] + said[first + tokens:])
+    with open("lookalike/run.json", "r+") as file:
+        description = json.load(file) | {"result": "running"}
+        file.seek(0)
+        json.dump(description, file)
+        file.truncate()
     train("report", "lookalike")
     page = Page(browser, os.path.abspath("lookalike/report.html"))
     steps = [int(r["step"]) for r in read_csv(f"{run}/metrics.csv") if r["val_loss"]]
     page.equal(page.js("return runs[0].samples.map(s => s.step)"), steps, "the steps of samples")
+    page.check("not finished: step 30 of 30" in page.text("#loss-value"), f"how far the run is: {page.text('#loss-value')}")
     page.equal(page.js("return runs[0].samples[0].text"), (line + "x" * tokens)[:tokens], "a text like a header")
     page.quiet()
 

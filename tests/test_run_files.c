@@ -253,12 +253,43 @@ static void not_a_run(void **state) {
     assert_refused("vocab.json", run_load_corpus(&run));
 }
 
+static size_t pages; /* that were written of a run */
+
+/* Stands for the writer of the page. Each time there are loss curves, and logs that reach the step of an evaluation. At
+   first it fails, as on a full disk. */
+static void write_page_of(const Directory *directory) {
+    (void)directory;
+    assert_true(path_exists(in("run/loss.png")));
+    const Table *m = read_metrics("run");
+    assert_true(isfinite(m->at[m->rows - 1][VAL_LOSS]));
+    if (pages == 0) assert_close(m->at[m->rows - 1][STEP], 0, 0, "the first evaluation");
+    if (pages++ == 0) runtime_error("no space");
+}
+
+/* A run has its curves and its page from the first evaluation on. One that cannot be written does not stop the run. */
+static void page_while_training(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=17", "eval.every=2");
+    pages = 0;
+    const size_t mark = memory_mark();
+    const TrainOptions options = {.threads = 1,
+                                  .out = in("run"),
+                                  .command_line = "./train tiny.ini",
+                                  .progress = progress_make(stderr, true),
+                                  .report = write_page_of};
+    const TrainOutcome shown = run_loop(trainer_start(&config, &options));
+    assert_int_equal(shown.state.step, 17);
+    assert_in_range(pages, 2, 10);
+    memory_release(mark);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(every_file),  TRAINING_TEST(metrics),
-        TRAINING_TEST(intervals),   TRAINING_TEST(attention_table),
-        TRAINING_TEST(description), TRAINING_TEST(opened_again),
-        TRAINING_TEST(not_a_run),   TRAINING_TEST(doubling_intervals),
+        TRAINING_TEST(every_file),          TRAINING_TEST(metrics),
+        TRAINING_TEST(intervals),           TRAINING_TEST(attention_table),
+        TRAINING_TEST(description),         TRAINING_TEST(opened_again),
+        TRAINING_TEST(not_a_run),           TRAINING_TEST(doubling_intervals),
+        TRAINING_TEST(page_while_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

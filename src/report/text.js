@@ -88,9 +88,10 @@ function* read_all(all) {
 }
 /* The mean loss of the text; NaN without a model. */
 const loss_of = run => mean((run.losses ?? []).filter((_, i) => i > 0 && counts(run, i)));
-/* The matrix shows what was logged until the text or the divisor changes, and at earlier steps, whose model is not
-   here. */
-const at_last_step = ({snapshots: {steps}}) => nearest_of(steps, state.step) === steps.length - 1;
+/* The matrix shows what was logged until the text or the divisor changes, and at other steps than the model's: the last
+   one, or while a run trains that of its last checkpoint. */
+const at_last_step = ({snapshots: {steps}, model}) =>
+    nearest_of(steps, state.step) === nearest_of(steps, model?.step ?? steps.at(-1));
 function shows_own(run) {
     const changed = text.typed !== null || run.reading.divisor !== null;
     return changed && run.reading.ids.length > 0 && at_last_step(run);
