@@ -543,6 +543,31 @@ def divisors(page, run):
     page.near(row(), expected(4), 6e-4, "the row as trained")
 
 
+def curve_at_slider(page):
+    """The curve of losses beside the slider: lowest and highest at least .05 apart on its axis, read at the trained divisor,
+    a mark where the slider is, and pale at a step whose model is not here."""
+    page.js("show_view(first_view)")
+    page.check(any(page.js("return Boolean(document.querySelector('#curve svg'))") or time.sleep(.1) for _ in range(600)), "a curve")
+    ys = [float(t) for t in page.js("return [...document.querySelectorAll('#curve text[text-anchor=end]')].map(t => t.textContent)")]
+    page.check(len(ys) >= 2, f"numbers on the axis: {ys}")
+    losses = page.js("return [...current().curve.values()]")
+    flat = page.js("const y = make_scale([1, 1.001], false, 0, 1, .05); return y(1.001) - y(1)")
+    page.near([flat], [.02], 1e-9, "the height of .001 nats on the axis")
+    page.check(max(losses) - min(losses) > 0, "losses")
+    page.check(page.text("#curve .legend").startswith("÷ 4:"), f"the trained divisor is read: {page.text('#curve .legend')}")
+    mark = lambda: float(re.match(r"M([\d.]+)", page.find("#curve .now").get_attribute("d"))[1])
+    at_trained = mark()
+    page.all("#marks button")[3].click()
+    page.check(mark() > at_trained and page.text("#curve .legend").startswith("÷ 16:"), "the mark at the slider")
+    orange = page.js("return getComputedStyle(document.querySelector('#curve .now')).stroke")
+    page.equal(orange, "rgb(255, 122, 26)", "its colour")
+    page.all("#marks button")[-1].click()
+    page.focus("#step")
+    page.press(Keys.HOME)
+    page.check(float(page.js("return getComputedStyle(document.querySelector('#curve')).opacity")) < .5, "pale at another step")
+    page.press(Keys.END)
+
+
 def levels(page, run):
     """The losses of n-gram tables in the chart of losses, at their heights; none for recall."""
     with open(f"{run}/run.json") as file:
@@ -831,6 +856,7 @@ def interact(page, run):
     histogram(page, run)
     at_that_step(page, run)
     links(page, run)
+    curve_at_slider(page)
     plays(page)
     appearance(page)
     curves(page, run)

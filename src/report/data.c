@@ -17,95 +17,9 @@ enum { RUN_LIMIT = 9900000, SWEEP_LIMIT = 5900000 }; /* bytes of data with model
 
 static Why why; /* large */
 
-/* --- a run's files */
-
-/* Returns whether a line has something in this field; -1: no field. */
-static bool has_field(const char *line, int field) {
-    for (int i = 0; i < field && line; i++) line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
-    return field >= 0 && line && *line != ',' && *line != '\n';
-}
-
-/* Thins out a log in place. It keeps the header, about `limit` groups of `group` lines at even distances, the last
-   group, and about `limit` lines with a validation loss. A last line without its end is left out. */
-static void thin(char *text, size_t group, size_t limit, bool metrics) {
-    const int validation = metrics ? log_field(LOG_METRICS, METRICS_VAL_LOSS, text) : -1;
-    char *out = text, *line = text;
-    size_t lines = 0, validated = 0, seen = 0;
-    for (const char *c = text; *c; c++) {
-        validated += (c == text || c[-1] == '\n') && has_field(c, validation);
-        lines += *c == '\n';
-    }
-    const size_t last = lines > 1 ? (lines - 2) / group : 0, every = 1 + lines / group / (limit + 1),
-                 every_validated = 1 + validated / (limit + 1);
-    for (size_t i = 0; strchr(line, '\n'); i++) {
-        const size_t length = strcspn(line, "\n") + 1, at = i ? (i - 1) / group : 0;
-        const bool kept = has_field(line, validation) && seen++ % every_validated == 0;
-        if (at % every == 0 || at == last || kept) {
-            memmove(out, line, length);
-            out += length;
-        }
-        line += length;
-    }
-    *out = 0;
-}
-
-/* Adds the text of a file, and nothing where there is no such file. A log's rows come in groups of `group`, of which
-   about `limit` are kept; group 0: the whole file. */
-static void add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit) {
-    char path[PATH_CAPACITY];
-    size_t size;
-    path_join(path, directory, name);
-    if (!path_find(path)) return;
-    char *text = file_read(path, "the file", SIZE_MAX / 2, &size);
-    if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
-    js_set(run, key, js_text(text));
-    memory_free(text);
-}
-
-/* Reads the line that begins a sample. Returns its length, or 0 if it is another line. */
-static size_t sample_header(const char *text, size_t *step) {
-    char line[80];
-    int end = 0;
-    const size_t length = strcspn(text, "\n");
-    snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : 0), text);
-    if (sscanf(line, "==== step %zu, validation loss %*s ====%n", step, &end) != 1) return 0;
-    return end && line[end] == 0 && text[length] ? length + 1 : 0;
-}
-
-/* Adds the samples of a run, {step, text} each: the last ones that `limit` bytes of samples.txt hold. A text has
-   log.sample_tokens characters, or fewer if a signal cut the last one short. So nothing that a model writes is read as
-   the line that begins the next sample. */
-static void add_samples(Json *json, const SweepRun *run, size_t limit) {
-    char path[PATH_CAPACITY];
-    size_t size, step, header;
-    path_join(path, run->directory, "samples.txt");
-    if (!path_find(path)) return;
-    char *text = file_read(path, "the file", SIZE_MAX / 2, &size), *at = text;
-    Json *list = js_list(json, "samples");
-    while ((header = sample_header(at, &step)) != 0) {
-        char *end = at + header;
-        for (size_t i = 0; i < run->config.log.sample_tokens && *end; i++) {
-            uint32_t character;
-            const size_t length = utf8_decode(end, strnlen(end, 4), &character);
-            end += length ? length : 1;
-        }
-        if ((size_t)(text + size - at) <= limit) {
-            const char next = *end;
-            *end = 0;
-            Json *sample = js_object();
-            js_set(sample, "step", js_size(step));
-            js_set(sample, "text", js_text(at + header));
-            js_append(list, sample);
-            *end = next;
-        }
-        at = end + strspn(end, "\n");
-    }
-    memory_free(text);
-}
-
 /* --- snapshots */
 
-/* Which of a run's steps and layers are on the page, and where its scores are gathered. */
+/* The steps with a snapshot of a run, and the numbers of its layers and heads. */
 typedef struct {
     const SweepRun *run;
     double *steps; /* (step_count): those with a snapshot */
@@ -125,7 +39,7 @@ static Snapshots list_steps(const SweepRun *run) {
     return s;
 }
 
-/* The i-th of `count` that are taken of `all` at even distances, the first and the last among them. */
+/* Returns the i-th of `count` numbers below `all` at even distances; the first is 0, the last all - 1. */
 static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? all - 1 : i * (all - 1) / (count - 1); }
 
 /* Adds the snapshots of `steps` steps and `layers` layers. The scores are little-endian floats: step by step, and head
@@ -205,7 +119,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
     return json;
 }
 
-/* The run of a setting whose attention is shown: its first that finished, else the first. */
+/* Returns the run of a setting whose attention is shown: its first that finished, else the first. */
 static size_t shown_run(const Sweep *s, const SweepSetting *setting) {
     for (size_t i = 0; i < setting->count; i++)
         if (s->runs[setting->run[i]].state == RUN_FINISHED) return setting->run[i];
@@ -233,7 +147,7 @@ static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layer
     js_append(notes, js_text(note));
 }
 
-/* The config as config_write writes it; an empty text for want of memory. */
+/* Returns the config as config_write writes it; without memory for it, an empty text. */
 static Json *config_json(const Config *config) {
     char *text = NULL;
     size_t size;
@@ -257,13 +171,13 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
     if (whole) js_set(json, "description", run_description_load(run->directory));
     js_set(json, "config", config_json(&run->config));
     if (run->state == RUN_FAILED) return json;
-    add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
-    add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
+    report_add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
+    report_add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
     return json;
 }
 
-/* Adds the losses of n-gram tables, where all runs of which there is something to draw have the same: a chart of runs
-   on several texts has none. */
+/* Adds the losses of n-gram tables if all runs that have logged a step have the same: a chart of runs on several texts
+   has none. */
 static void add_ngrams(const Sweep *s, Json *json) {
     double losses[NGRAM_ORDERS] = {0}, first[NGRAM_ORDERS];
     size_t count = 0;
@@ -293,7 +207,7 @@ static void add_attention(const Sweep *s, Json *runs, Json *notes) {
         if (one->step_count)
             add_snapshots(run, one, steps < one->step_count ? steps : one->step_count,
                           layers < one->layers ? layers : one->layers);
-        add_samples(run, one->run, SAMPLES_LIMIT / s->setting_count);
+        report_add_samples(run, one->run, SAMPLES_LIMIT / s->setting_count);
     }
 }
 
@@ -309,7 +223,7 @@ static void add_models(const Sweep *s, const Json *json, Json *runs) {
     }
 }
 
-/* Notes which runs are in no mean because of damaged logs. */
+/* Notes the runs that are in no mean because their logs are damaged. */
 static void note_damaged(const Sweep *s, Json *notes) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         char note[RUN_NAME + 1200];
@@ -319,7 +233,7 @@ static void note_damaged(const Sweep *s, Json *notes) {
     }
 }
 
-/* "kind" is run, sweep or runs. */
+/* Returns the data of a page of runs; its `kind` is run, sweep or runs. */
 static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
     Json *json = js_object(), *runs = js_list(json, "runs"), *settings = js_list(json, "settings"),
          *notes = js_list(json, "notes"), *colors = js_list(json, "colors"), *t95 = js_list(json, "t95"),
@@ -406,7 +320,7 @@ Json *report_run_data(const char *const *directories, size_t count) {
     return data;
 }
 
-/* The data of theory: theory.csv, the divisors' colours by name, and colours for the other ways to score. */
+/* Returns the data of theory: theory.csv, the colours of divisors by name, and colours for the other ways to score. */
 Json *report_theory_data(const char *directory) {
     static const char *const names[] = {"none", "sqrt_dk", "dk", "2sqrt_dk"};
     static const char *const empty[] = {"runs", "settings", "notes"};
@@ -419,6 +333,6 @@ Json *report_theory_data(const char *directory) {
         js_append(others, color_json(palette_divisor("", i)));
     }
     js_set(json, "description", run_description_load(directory));
-    add_file(json, directory, "theory.csv", "theory", 0, 0);
+    report_add_file(json, directory, "theory.csv", "theory", 0, 0);
     return json;
 }

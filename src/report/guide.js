@@ -1,5 +1,5 @@
 /* The guided mode, on the page of a sweep with ÷ 1 and ÷ √d_k: three stops of docs/lesson.md. At each the reader predicts
-   what is covered; "reveal" sets the view, as a link does, and says what came out in these runs. */
+   what is covered, losses and triangles; "reveal" sets the view, as a link does, and says what came out in these runs. */
 function lesson_stops() {
     const find = divisor => settings.findIndex(s => run_of(s)?.keys["attention.scale_divisor"] === divisor);
     const root = find("sqrt_dk"), one = find("none"), last = all_steps.at(-1), both = [one, root];
@@ -25,7 +25,7 @@ function show_guide() {
     const show = (at, revealed) => {
         const stop = stops[at];
         $("guide").hidden = !stop;
-        $("sides").classList.toggle("covered", Boolean(stop) && !revealed);
+        root.classList.toggle("covered", Boolean(stop) && !revealed);
         if (!stop) return;
         if (revealed) show_view(stop.view);
         $("guide").replaceChildren(el("p", {}, el("b", {}, `${at + 1} of ${stops.length}. Predict: `), stop.ask),

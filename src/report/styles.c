@@ -1,12 +1,12 @@
-/* How the settings of a sweep are shown: in which order, and with which colours and dashes. */
+/* The order in which the settings of a sweep are shown, and their colours and dashes. */
 #include <stdlib.h>
 
 #include "report/report.h"
 
 static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs[s->settings[setting].run[0]].config; }
 
-/* A setting's value of a swept key, as settings are ordered by it: the divisor for the d_k of the first setting, a
-   number, or the place of a value that is no number in the config. */
+/* Returns a setting's value of a swept key, by which settings are ordered: the divisor for the d_k of the first
+   setting, a number, or the place of a value that is no number in the config. */
 static double number_of(const Sweep *s, size_t axis, size_t setting) {
     char text[CONFIG_VALUE_MAX], *end;
     const Config *c = config_of(s, setting);
@@ -34,7 +34,7 @@ void report_sort(const Sweep *s, size_t order[RUNS_MAX]) {
     }
 }
 
-/* The divisor that a setting's style is chosen by. A number that equals a named divisor for this d_k is drawn as
+/* Returns the divisor that decides a setting's style. A number that equals a named divisor for this d_k is drawn as
    that: 8 as √d_k where d_k is 64. */
 static ScaleDivisor named_divisor(const Config *config) {
     static const ScaleMode named[] = {SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK};
