@@ -1,9 +1,10 @@
 /* The guided mode, on the page of a sweep with ÷ 1 and ÷ √d_k: three stops of docs/lesson.md. At each the reader predicts
-   what is covered, losses and triangles; "reveal" sets the view, as a link does, and says what came out in these runs. */
+   what is covered, losses and triangles of a view that is set as by a link; "reveal" says what came out in these runs. */
 function lesson_stops() {
     const find = divisor => settings.findIndex(s => run_of(s)?.keys["attention.scale_divisor"] === divisor);
     const root = find("sqrt_dk"), one = find("none"), last = all_steps.at(-1), both = [one, root];
-    const said = (column, at) => both.map(i => `${settings[i].label}: ${short(series_of(settings[i], column).points.at(at)?.[1], 3)}`).join(", ");
+    const value = (i, column, at) => short(series_of(settings[i], column).points.at(at)?.[1], 3);
+    const said = (column, at) => both.map(i => `${settings[i].label}: ${value(i, column, at)}`).join(", ");
     if (one < 0 || root < 0) return [];
     return [{view: `model=${root}&step=0`, ask: "The models begin with the same random weights, and a query has no reason to " +
         "prefer a key. In which triangles will a row have one or two bright cells, and in which will it be even?",
@@ -15,8 +16,8 @@ function lesson_stops() {
         `gradient of a row's scores was, at the end, ${said("grad_scores_median", -1)}: where one key has all the weight, ` +
         "hardly any gradient reaches the scores. Space plays the steps."},
     {view: `model=${root}&step=${last}&divisor=1`, ask: `Take the model that was trained with ${settings[root].label}, and ` +
-        `divide its scores by 1 now. Will its loss be that of the model that was trained with ÷ 1, ${fixed(settings[one].val_loss.mean, 2)}?`,
-        answer: () => "The curve beside the slider has its loss at each divisor; it is lowest near the trained one. The slider " +
+        "divide its scores by 1 now. Will its loss be that of the model that was trained with ÷ 1?",
+        answer: () => `That model has ${fixed(settings[one].val_loss.mean, 2)}. ` + "The curve beside the slider has its loss at each divisor; it is lowest near the trained one. The slider " +
         "changes a finished model. To know how a model learns with a divisor, one must train it."}];
 }
 function show_guide() {
@@ -27,7 +28,7 @@ function show_guide() {
         $("guide").hidden = !stop;
         root.classList.toggle("covered", Boolean(stop) && !revealed);
         if (!stop) return;
-        if (revealed) show_view(stop.view);
+        show_view(stop.view);
         $("guide").replaceChildren(el("p", {}, el("b", {}, `${at + 1} of ${stops.length}. Predict: `), stop.ask),
             revealed ? el("p", {}, stop.answer()) : "", revealed ? button(at + 1 < stops.length ? "next" : "end", () => show(at + 1)) :
             button("reveal", () => show(at, true)), button("leave", () => show(-1)));

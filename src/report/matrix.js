@@ -89,11 +89,10 @@ function draw_histogram({a, T, left, top, cell, histogram}, run, color, divided)
         `${x(z).toFixed(1)} ${y(Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI)).toFixed(1)}`).join("L");
     const words = (at, text, kind) => el("text", {x: from + at * (to - from), y: high - 4, class: kind, "text-anchor":
         at === 0 ? "start" : at === 1 ? "end" : "middle", "font-size": small}, text);
-    const dot = run.keys["attention.score"] === "dot";
     histogram.setAttribute("style", `--of: ${color}`);
     histogram.replaceChildren(el("path", {class: "normal", d: `M${normal}`}), el("path", {class: "after", d: steps(inside)}),
         el("path", {class: "before", d: steps([...a.raw])}), el("path", {class: "axis", d: `M${from} ${low}H${to}`}),
-        words(0, "raw q·k", "of-raw"), words(.5, dot ? divided : "score", "of-score"), words(1, "N(0, 1)", "of-normal"),
+        words(0, "raw q·k", "of-raw"), words(.5, divided, "of-score"), words(1, "N(0, 1)", "of-normal"),
         ...[-limit, 0, limit].map(z => el("text", {x: x(z), y: low + small, "text-anchor": "middle", "font-size": small},
             short(z, 3))));
 }

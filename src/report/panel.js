@@ -39,10 +39,12 @@ function update_side(side) {
     side.image.setAttribute("href", paint(side.canvas, side.a).toDataURL());
     side.figure.classList.toggle("current", at === state.setting);
     now.textContent = divisor_of(at) === null ? "" : `, now ÷ ${short(state.divisor)}`;
-    figures.textContent = [own ? "" : loss_words(run, at, step), `entropy ${fixed(side.a.entropy, 2)}`].filter(Boolean).join(" · ");
-    writes.textContent = sample ? `writes at step ${sample.step}:` : "";
+    const loss = own ? "" : loss_words(run, at, step);
+    figures.textContent = `${loss}${loss ? " · " : ""}entropy ${fixed(side.a.entropy, 2)}`;
+    writes.textContent = sample ? `${divisor_of(at) === null ? "" : "as trained, "}writes at step ${sample.step}:` : "";
     writing.textContent = sample ? plain(sample.text).trim() : "";
-    draw_histogram(side, run, settings[at].color, `÷ ${short(Math.abs(1 / side.a.multiplier))}`);
+    draw_histogram(side, run, settings[at].color,
+        run.keys["attention.score"] === "dot" ? `÷ ${short(Math.abs(1 / side.a.multiplier))}` : "score");
 }
 function update_thumbs(run) {
     const {layers, heads} = run.snapshots, made = `${runs.indexOf(run)},${layers.length * heads > THUMBS ? state.layer : ""}`;
@@ -57,17 +59,16 @@ function update_thumbs(run) {
     }
 }
 function update_panel(run, s) {
-    const models = settings.map((setting, at) => [at, setting.label]).filter(([at]) => run_of(settings[at]));
     const head_words = head => job_of(run, attend(run, nearest(run), state.layer, head, null))?.words;
-    update_choice("model", models, state.setting);
+    update_choice("model", settings.map((s, at) => [at, s.label]).filter(([at]) => run_of(settings[at])), state.setting);
     update_choice("layer", s.layers.map((layer, i) => [i, String(layer)]), state.layer);
     update_choice("head", Array.from({length: s.heads}, (_, head) =>
         [head, [String(head), head_words(head)].filter(Boolean).join(": ")]), state.head);
     $("step-value").textContent = step_of(run);
     Object.assign($("step"), {max: all_steps.length - 1, value: nearest_of(all_steps, state.step)});
-    const last = run.metrics_table.step?.at(-1), planned = run.keys["train.steps"];
     $("loss-value").textContent = loss_words(run, state.setting, step_of(run)) +
-        (run.result === "finished" ? "" : ` (${run.result}: step ${last} of ${planned})`);
+        (run.result === "finished" ? "" :
+        ` (${run.result}: step ${run.metrics_table.step?.at(-1)} of ${run.keys["train.steps"]})`);
     update_divisor(run, trained_divisor(run));
 }
 function update() {

@@ -207,7 +207,7 @@ function show_curve(run) {
     const points = [...run.curve].sort((a, b) => a[0] - b[0]);
     if (text.drawn) drawings.splice(drawings.indexOf(text.drawn), 1);
     $("curve-chart").replaceChildren();
-    chart($("curve-chart"), {title: "Loss of this model under other divisors", name: "divisors", x: "", y: "", at: "÷",
+    chart($("curve-chart"), {title: `Step ${run.model.step}: loss under other divisors`, name: "divisors", x: "", y: "", at: "÷",
         height: 88, log_x: true, least: .05, first: trained, series: [{label: "loss", color, points}],
         marks: () => [...marks, {x: clamp(state.divisor ?? trained, points[0][0], points.at(-1)[0]), now: true}]});
     text.drawn = drawings.at(-1);
