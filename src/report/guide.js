@@ -31,7 +31,7 @@ function show_guide() {
         show_view(stop.view);
         $("guide").replaceChildren(el("p", {}, el("b", {}, `${at + 1} of ${stops.length}. Predict: `), stop.ask),
             revealed ? el("p", {}, stop.answer()) : "", revealed ? button(at + 1 < stops.length ? "next" : "end", () => show(at + 1)) :
-            button("reveal", () => show(at, true)), button("leave", () => show(-1)));
+            button("reveal", () => show(at, true)), " ", button("leave", () => show(-1)));
         $("guide").focus();
     };
     if (stops.length) $("theme").before(button("lesson", () => show(0), "lesson"));
