@@ -116,8 +116,8 @@ function make_side(at) {
 }
 function make_sides() {
     sides = state.sides.map(make_side);
-    $("sides").replaceChildren(...sides.map(side => side.figure));
     if (settings.length === 1) sides[0].figure.lastChild.append($("reading"), $("strip"));
+    $("sides").replaceChildren(...sides.map(side => side.figure));
 }
 /* Makes the characters below the triangles. */
 function make_row(run) {
