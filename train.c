@@ -38,6 +38,7 @@ static void loop(void *trainer) {
         t->norm = gradient_norm(&t->optimizer, t->model.gradients);
         trainer_log(t);
         if (step == last) break; /* even if a signal has come since: the run is complete */
+        if (!isnan(t->val_loss)) trainer_show(t);
 
         step_update(&t->model, &t->optimizer, c, t->norm, step);
         t->state.step = step + 1;

@@ -3,7 +3,7 @@
 
     tests/report_page.py [--keep DIR] [PAGE...]     PAGE: default, softcap, twelve, ...; all of them without any. DIR
                                                     keeps the runs, and pictures of the pages.
-    tests/report_page.py --picture PAGE.html FILE   saves the page's attention as a picture.
+    tests/report_page.py --picture PAGE.html FILE   saves the page's first screen as a picture.
 
 It needs ./train and Debian's python3-selenium, chromium-driver and tidy.
 
@@ -163,10 +163,11 @@ class Page(shared.Page):
         if keep:
             self.save(name + ".png", "html")
 
-    def save(self, path, selector):
-        """A picture of an element."""
+    def save(self, path, selector, height=None):
+        """A picture of an element, or of as much of its height."""
+        clip = {**self.find(selector).rect, "scale": 1}
         shot = self.browser.execute_cdp_cmd("Page.captureScreenshot", {
-            "captureBeyondViewport": True, "clip": {**self.find(selector).rect, "scale": 1}})
+            "captureBeyondViewport": True, "clip": {**clip, "height": height or clip["height"]}})
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))
 
@@ -270,25 +271,28 @@ def controls(page, run):
     thumbs[3].click()
     page.equal([t.get_attribute("aria-pressed") for t in page.all(".thumb")], ["false"] * 3 + ["true"], "the chosen thumbnail")
     page.near(row(), shown(names[-1], 3, T - 1), 6e-4, "the row of layer 1, head 1")
-    page.check("Layer 1, head 1" in page.text("#figures"), "the figures name the head")
+    page.check("layer 1, head 1" in page.text("#figures"), "the figures name the head")
     page.all(".thumb")[0].click()
 
-    page.hover("#matrix svg", *page.cell(9, 4))
+    page.hover("#sides svg", *page.cell(9, 4))
     page.equal(page.js("return [state.query, state.key]"), [9, 4], "the cell under the mouse")
     page.near(row(), shown(names[-1], 0, 9), 6e-4, "the row of the query under the mouse")
     page.check(f"weight {shown(names[-1], 0, 9)[4]:.4f}" in page.text("#reading"), "its weight in words")
-    page.hover("#matrix svg", *page.cell(12, 7), click=True)
-    page.hover("#matrix svg", *page.cell(5, 2))
+    page.hover("#sides svg", *page.cell(12, 7), click=True)
+    page.hover("#sides svg", *page.cell(5, 2))
     page.equal(page.js("return [state.query, state.key]"), [12, 7], "the cell that a click locked")
     page.check("Locked" in page.text("#reading"), "the page says that it is locked")
+    page.hover("#sides svg", *page.cell(12, 7), click=True)
+    page.check("Locked" not in page.text("#reading"), "a second click unlocks")
+    page.hover("#sides svg", *page.cell(12, 7), click=True)
     page.press(Keys.ESCAPE)
-    page.hover("#matrix svg", *page.cell(6, 2))
+    page.hover("#sides svg", *page.cell(6, 2))
     page.equal(page.js("return [state.query, state.key]"), [6, 2], "after Escape")
-    page.focus("#matrix svg")
+    page.focus("#sides svg")
     page.press(Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
     page.equal(page.js("return [state.query, state.key]"), [7, 3], "after arrow keys")
     page.press(Keys.ENTER)
-    page.hover("#matrix svg", *page.cell(15, 2))
+    page.hover("#sides svg", *page.cell(15, 2))
     page.equal(page.js("return [state.query, state.key]"), [7, 3], "the cell that Enter locked")
     page.press(Keys.ESCAPE)
 
@@ -299,49 +303,124 @@ def controls(page, run):
     page.hover("#row .key:nth-child(3)")
     page.equal(page.js("return state.query"), 8, "the locked character")
     page.press(Keys.ESCAPE)
-    Select(page.find("#side")).select_by_value("key")
-    page.hover("#row .key:nth-child(6)")
-    expected = [steps[names[-1]]["weights"][q * T + 5] for q in range(5, T)]
-    page.near(row(), expected, 6e-4, "the queries of a key")
-    Select(page.find("#side")).select_by_value("query")
 
 
 def opening(page, run):
-    """At first the head with the lowest entropy is shown, as trained, and the largest key of its last query."""
+    """At first the head that looks at the previous character most is shown, where that is clear, or else the one with the
+    lowest entropy; as trained, and the largest key of its last query."""
     T, last = page.js("return runs[0].snapshots.T"), dict(snapshots(run))
     weights = last[max(last)]["weights"]
     def entropy(head):
         rows = [weights[(head * T + q) * T:][:q + 1] for q in range(1, T)]
         return sum(-sum(w * math.log(w) for w in row if w > 0) / math.log(len(row)) for row in rows) / len(rows)
-    lowest = min(range(4), key=entropy)
-    page.equal(page.js("return 2 * state.layer + state.head"), lowest, "the head with the lowest entropy")
-    row = weights[(lowest * T + T - 1) * T:][:T]
+    def previous(head):
+        return sum(weights[(head * T + q) * T + q - 1] for q in range(1, T)) / (T - 1)
+    clear = max(range(4), key=previous)
+    expected = clear if previous(clear) > .4 else min(range(4), key=entropy)
+    page.equal(page.js("return 2 * state.layer + state.head"), expected, "the head at first")
+    for head, thumb in enumerate(page.all(".thumb")):
+        named = re.search(r"previous character (\d+) %", thumb.text)
+        if named:
+            page.near([float(named[1])], [100 * previous(head)], .6, f"what head {head} does")
+        else:
+            page.check(previous(head) < .405 or "character" in thumb.text, f"head {head} is not said to look back")
+    row = weights[(expected * T + T - 1) * T:][:T]
     page.equal(page.js("return [state.query, state.key]"), [T - 1, row.index(max(row))], "the largest key of the last query")
 
 
 def strip(page):
-    """The bars of a row move with the divisor's slider: of logged scores, and at the last step of those that the page's
-    model computes. N(0, 1) is behind the scores of step 0 alone."""
-    heights = lambda: page.js("return [...document.querySelectorAll('#strip .bar')].map(e => Number(e.getAttribute('height')))")
-    page.hover("#matrix svg", *page.cell(20, 4), click=True)
-    for step, button in ((Keys.ARROW_LEFT, -1), (Keys.END, 2)):
+    """Raw scores and scores after the division are bars on one axis, of logged scores, and at the last step of those that
+    the page's model computes: divided by 1 they are as long, divided by 4 a quarter."""
+    heights = lambda kind: page.js("""return [...document.querySelectorAll('#strip .' + arguments[0])]
+        .map(e => Number(e.getAttribute('height')))""", kind)
+    page.hover("#sides svg", *page.cell(20, 4), click=True)
+    for step in Keys.ARROW_LEFT, Keys.END:
         page.focus("#step")
         page.press(step)
-        page.all("#marks button")[button].click()
-        before, keys = heights(), 21
-        page.equal(len(before), 3 * keys, "bars of query 20")
-        page.equal(len(page.all("#strip .normal")), 0, "no N(0, 1) after training")
-        page.all("#marks button")[2 if button < 0 else 3].click()
-        halved = heights()
-        page.near(halved[:keys], before[:keys], 1e-6, "the bars of raw scores at another divisor")
-        page.near(halved[keys:2 * keys], [h / 2 for h in before[keys:2 * keys]], 1e-4, "the bars of scores at twice the divisor")
-        weights = page.row()[:keys]
-        page.near([h / halved[2 * keys] for h in halved[2 * keys:]], [w / weights[0] for w in weights], .05, "the bars of weights")
+        keys = 21
+        for button, c in enumerate((1, 4, 8, 16)):
+            page.all("#marks button")[button].click()
+            raw, bars = heights("raw-bar"), heights("bar")
+            page.equal([len(raw), len(bars)], [keys, keys], "bars of query 20")
+            page.near(bars, [h / c for h in raw], 1e-4, f"the bars of scores divided by {c}")
     page.all("#marks button")[-1].click()
+    page.press(Keys.ESCAPE)
+
+
+def area(path):
+    """The area below a path of steps, M x y, then V y H x; and its mean x, and standard deviation of x, by area."""
+    (x, base), parts = map(float, path[1:].split("V")[0].split(" ")), []
+    for y, to in re.findall(r"V([-\d.]+)H([-\d.]+)", path):
+        parts.append((float(to) - x, base - float(y), (float(to) + x) / 2))
+        x = float(to)
+    whole = sum(width * height for width, height, _ in parts)
+    middle = sum(width * height * at for width, height, at in parts) / whole
+    return whole, math.sqrt(sum(width * height * (at - middle) ** 2 for width, height, at in parts) / whole)
+
+
+def histogram(page, run):
+    """The histogram in a triangle: as much area before the division as after it, and a spread as that of the scores."""
+    T, steps = page.js("return runs[0].snapshots.T"), dict(snapshots(run))
+    first = steps[0]["scores"]
     page.focus("#step")
     page.press(Keys.HOME)
-    page.equal(len(page.all("#strip .normal")), 2, "the bands of N(0, 1) at step 0")
-    page.press(Keys.END, Keys.ESCAPE)
+    page.all(".thumb")[0].click()
+    raw = [first[q * T + k] for q in range(T) for k in range(q + 1)]
+    middle = sum(raw) / len(raw)
+    deviation = math.sqrt(sum((x - middle) ** 2 for x in raw) / len(raw))
+    shape = lambda kind: area(page.find(f"#sides .histogram .{kind}").get_attribute("d"))
+    unit = page.js("""const box = document.querySelector('#sides .histogram .axis').getBBox();
+        return box.width / (2 * Math.max(4, 3 * Math.sqrt(runs[0].d_k)))""")
+    page.near([shape("before")[1] / unit], [deviation], .2, "the spread of raw scores")
+    for button, c in (0, 1), (2, 8):
+        page.all("#marks button")[button].click()
+        page.near([shape("after")[1] / unit], [deviation / c], .2, f"the spread of scores divided by {c}")
+        page.check(f"÷ {c}" in page.text("#sides .histogram .of-score"), "the divisor above the histogram")
+    page.equal(len(page.all("#sides .histogram .normal")), 1, "N(0, 1)")
+    page.all("#marks button")[-1].click()
+    page.focus("#step")
+    page.press(Keys.END)
+
+
+def at_that_step(page, run):
+    """Beside a step stand the loss, the sample and the entropy of that step, or of the last evaluation before it."""
+    rows = [r for r in read_csv(f"{run}/metrics.csv") if r["val_loss"]]
+    said = open(f"{run}/samples.txt", encoding="utf-8").read()
+    for at, step in enumerate(page.js("return all_steps")):
+        page.js("state.step = arguments[0]; update()", step)
+        last = [r for r in rows if int(r["step"]) <= step][-1]
+        words = page.text("#sides figure > p")
+        page.check(f"validation loss {float(last['val_loss']):.2f}" in words, f"the loss of step {step} in: {words}")
+        page.check(page.text("#loss-value") == words.split(" · ")[0], "the same loss in the panel")
+        page.equal(f"(step {last['step']})" in words, int(last["step"]) != step, "another step is named")
+        page.check(f"writes at step {last['step']}:" in page.text("#sides figure"), f"a sample of step {last['step']}")
+        sample = said.split(f"==== step {last['step']},")[1].split("\n", 1)[1].split("\n\n====")[0]
+        page.equal(page.find("#sides pre").get_attribute("textContent"), sample.strip(), "the sample")
+        page.check("mean loss" not in page.find("#sides").text.lower(), "no loss of the text beside a step")
+        pale = page.js("return getComputedStyle(document.querySelector('#own-shown')).opacity")
+        page.equal(float(pale) < .5, at < len(page.js("return all_steps")) - 1, "what is of the last step alone is pale at others")
+
+
+def links(page, run):
+    """A link has the view: layer, head, step, divisor, query, key and text; and what is wrong in one changes nothing."""
+    shown = lambda: page.js("return [state.layer, state.head, state.step, state.divisor, state.query, state.key, state.locked, text.typed]")
+    steps = page.js("return all_steps")
+    page.js("location.hash = '#layer=1&head=1&step=0&divisor=3&query=9&key=4'")
+    for _ in range(100):
+        if shown()[0] == 1:
+            break
+        time.sleep(.05)
+    page.equal(shown(), [1, 1, steps[0], 3, 9, 4, True, None], "the view of a link")
+    page.js("show_view('step=20&text=The river%0A')")
+    page.equal(shown()[7], "The river\n", "the text of a link")
+    page.js("set_text(null); show_view('layer=77&head=NaN&step=nothing&divisor=-1&query=&model=9')")
+    page.equal(shown()[:3], [1, 1, 20], "a link that is wrong")
+    page.all(".thumb")[2].click()
+    page.press(Keys.ESCAPE)
+    wanted = "layer=1&head=0&step=20"
+    page.check(any(page.js("return location.hash") == "#" + wanted or time.sleep(.05) for _ in range(100)),
+               f"the page's address: {page.js('return location.hash')}")
+    page.js("show_view(first_view)")
 
 
 def plays(page):
@@ -355,22 +434,30 @@ def plays(page):
     page.equal([page.js("return state.step"), page.text("#play")], [steps[-1], "play"], "after playing")
     # However slow the browser is, it does not come to the last step between two keys.
     page.js("const by_time = setInterval; window.setInterval = step => by_time(step, 1e8)")
-    page.focus("#matrix svg")
+    page.focus("#sides svg")
     page.press(Keys.SPACE)
     page.check(page.js("return playing !== null"), "Space plays")
     page.press(Keys.SPACE)
     page.check(page.js("return playing === null"), "Space stops")
-    page.focus("#side")
-    page.press(Keys.SPACE, Keys.ESCAPE)
-    page.check(page.js("return playing === null"), "Space on another control")
-    # The browser's own scrolling by Space comes last, since it goes on for a while.
-    for place, playing in ("#play", True), ("#play", False), ("#samples", False):
+    for place in "#layer", "#head", "#theme", "#text":
+        page.focus(place)
+        page.press(Keys.SPACE, Keys.ESCAPE)
+        page.check(page.js("return playing === null"), f"Space on {place}")
+    page.find("#theme").click()
+    page.js("set_text(null)")
+    # Wherever the page is, and whatever else has the focus, Space plays and does not scroll.
+    for place in "#panel", "#loss", "#setup":
         page.js("document.activeElement.blur(); document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", place)
+        before = page.js("return scrollY")
         page.press(Keys.SPACE)
-        page.equal(page.js("return playing !== null"), playing, f"Space without a focus, {place} in sight")
-    place = None
-    while place != (place := page.js("return scrollY")):
-        time.sleep(.1)
+        page.equal([page.js("return playing !== null"), page.js("return scrollY")], [True, before], f"Space at {place}")
+        page.press(Keys.SPACE)
+        page.equal(page.js("return playing === null"), True, f"a second Space at {place}")
+    for place in "#step", "#divisor", "#loss svg", "nav a":
+        page.focus(place)
+        page.press(Keys.SPACE)
+        page.check(page.js("return playing !== null"), f"Space on {place}")
+        page.press(Keys.SPACE)
     media = lambda value: page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
         "features": [{"name": "prefers-reduced-motion", "value": value}]})
     media("reduce")
@@ -389,17 +476,19 @@ def looked_up(page, run):
     text = page.js("return runs[0].snapshots.text.join('')")
     asked = {q: text.index(text[q]) for q in range(2 * pairs, T, 2)}
     page.check(all(place < 2 * pairs for place in asked.values()), "a record of recall")
-    page.equal(len(page.all("#matrix .asked")), 2 * len(asked), "keys and values that are marked")
+    page.equal(len(page.all("#sides .asked")), 2 * len(asked), "keys and values that are marked")
     page.equal(page.js("return state.query"), max(asked), "the last query that asks")
     for kind, place in ("of-key", asked[max(asked)]), ("of-value", asked[max(asked)] + 1):
-        page.equal(page.js("return [...document.querySelectorAll('#row .' + arguments[0])].map(e => matrix.spans.indexOf(e))", kind),
+        page.equal(page.js("return [...document.querySelectorAll('#row .' + arguments[0])].map(e => spans.indexOf(e))", kind),
                    [place], kind)
     logged = dict(snapshots(run))
     weights = logged[max(logged)]["weights"]
     finds = [sum(weights[(head * T + q) * T + place + 1] for q, place in asked.items()) / len(asked) for head in range(4)]
-    words = [t.text for t in page.all(".thumb")]
-    page.equal([n for n, w in enumerate(words) if "finds" in w], [finds.index(max(finds))], "the head that looks up")
-    page.near([float(re.search(r"finds (\S+)", " ".join(words))[1])], [max(finds)], .006, "its weight on the values")
+    for n, words in enumerate(t.text for t in page.all(".thumb")):
+        said = re.search(r"value asked for (\d+) %", words)
+        page.check(said is not None or finds[n] < .405 or "character" in words, f"head {n} looks up: {words}")
+        if said:
+            page.near([float(said[1])], [100 * finds[n]], .6, "its weight on the values")
     accuracy = [r["val_accuracy"] for r in read_csv(f"{run}/metrics.csv") if r["val_accuracy"]][-1]
     page.check(page.text("#title").endswith(f", accuracy {float(accuracy):.3f}"), f"the accuracy in {page.text('#title')}")
 
@@ -409,23 +498,24 @@ def many_thumbnails(page, run):
     page.equal(len(page.all(".thumb")), 12, "thumbnails of one layer")
     page.check(page.find("#layer-control").is_displayed(), "a choice of the layer")
     Select(page.find("#layer")).select_by_visible_text("5")
-    page.check("Layer 5" in page.text("#figures"), "the chosen layer")
-    far = page.find("#matrix").rect["y"] - page.find("#attention").rect["y"]
-    page.check(far < 500, f"the matrix is {far} px below the heading")
+    page.check("layer 5" in page.text("#figures"), "the chosen layer")
+    far = page.find("#sides svg").rect["y"] - page.find("#attention").rect["y"]
+    page.check(far < 250, f"the triangle is {far} px below the heading")
 
 
 def never_evaluated(page, run):
     """A run that was evaluated at its end alone has no validation loss at step 0."""
     losses = [r["val_loss"] for r in read_csv(f"{run}/metrics.csv")]
     page.equal([bool(losses[0]), bool(losses[-1])], [False, True], "evaluated at the end")
-    cells = [cell.text for cell in page.all("#settings tbody tr:first-child td")]
-    page.equal(cells, ["–", f"{float(losses[-1]):.4f}"], "the validation loss at step 0 and at the end")
+    page.equal(page.text("#settings tbody tr:first-child td"), f"{float(losses[-1]):.4f}", "the validation loss")
+    page.js("state.step = 0; update()")
+    page.check("validation loss" not in page.text("#sides"), "no loss at step 0")
 
 
 def divisors(page, run):
     """The divisor slider and its marks."""
     page.all(".thumb")[0].click()
-    page.hover("#matrix svg", *page.cell(20, 4))
+    page.hover("#sides svg", *page.cell(20, 4))
     steps = dict(snapshots(run))
     raw, T = steps[max(steps)]["scores"], page.js("return runs[0].snapshots.T")
     expected = lambda c: softmax_row(raw[20 * T:20 * T + 21], 1 / c, -math.inf, config(run))
@@ -438,19 +528,44 @@ def divisors(page, run):
         if c != 4:
             page.check(re.search("trained model .*not a model that was trained", page.text("#rescored")),
                        "the page says that the model was trained otherwise")
-    sixteen = page.text("#figures")
+    sixteen = page.text("#sides figure > p") + page.text("#figures")
     page.focus("#divisor")
     page.press(Keys.ARROW_LEFT)
     c = page.js("return state.divisor")
     page.check(15.5 < c < 16, f"the divisor after an arrow key: {c}")
     page.near(row(), expected(c), 6e-4, f"the row divided by {c}")
     page.press(Keys.HOME)
-    page.check(page.text("#figures") != sixteen, "entropy and largest weight follow the slider")
+    page.check(page.text("#sides figure > p") + page.text("#figures") != sixteen, "entropy and largest weight follow the slider")
     page.hover("#divisor", .7, .5, click=True)
     page.near(row(), expected(page.js("return state.divisor")), 6e-4, "the row after a click on the slider")
     page.all("#marks button")[-1].click()
     page.equal(page.js("return state.divisor"), None, "as trained")
     page.near(row(), expected(4), 6e-4, "the row as trained")
+
+
+def curve_at_slider(page):
+    """The curve of losses beside the slider: lowest and highest at least .05 apart on its axis, read at the trained divisor,
+    a mark where the slider is, and pale at a step whose model is not here."""
+    page.js("show_view(first_view)")
+    page.check(any(page.js("return Boolean(document.querySelector('#curve svg'))") or time.sleep(.1) for _ in range(600)), "a curve")
+    ys = [float(t) for t in page.js("return [...document.querySelectorAll('#curve text[text-anchor=end]')].map(t => t.textContent)")]
+    page.check(len(ys) >= 2, f"numbers on the axis: {ys}")
+    losses = page.js("return [...current().curve.values()]")
+    flat = page.js("const y = make_scale([1, 1.001], false, 0, 1, .05); return y(1.001) - y(1)")
+    page.near([flat], [.02], 1e-9, "the height of .001 nats on the axis")
+    page.check(max(losses) - min(losses) > 0, "losses")
+    page.check(page.text("#curve .legend").startswith("÷ 4:"), f"the trained divisor is read: {page.text('#curve .legend')}")
+    mark = lambda: float(re.match(r"M([\d.]+)", page.find("#curve .now").get_attribute("d"))[1])
+    at_trained = mark()
+    page.all("#marks button")[3].click()
+    page.check(mark() > at_trained and page.text("#curve .legend").startswith("÷ 16:"), "the mark at the slider")
+    orange = page.js("return getComputedStyle(document.querySelector('#curve .now')).stroke")
+    page.equal(orange, "rgb(255, 122, 26)", "its colour")
+    page.all("#marks button")[-1].click()
+    page.focus("#step")
+    page.press(Keys.HOME)
+    page.check(float(page.js("return getComputedStyle(document.querySelector('#curve')).opacity")) < .5, "pale at another step")
+    page.press(Keys.END)
 
 
 def levels(page, run):
@@ -461,8 +576,8 @@ def levels(page, run):
     rows = [float(r[key]) for r in read_csv(f"{run}/metrics.csv") for key in ("train_loss", "val_loss") if r[key]]
     reach = min(rows) - .05 * (max(rows) - min(rows))
     shown = page.js("return [...document.querySelectorAll('#loss .level')].map(e => e.textContent)")
-    names = ("characters", "character pairs", "triples", "4-grams")
-    page.equal(shown, [f"a table of {name}: {loss:.2f}" for name, loss in zip(names, losses) if reach <= loss <= max(rows)],
+    names = ("characters", "pairs", "triples", "4-grams")
+    page.equal(shown, [f"{name}: {loss:.2f}" for name, loss in zip(names, losses) if reach <= loss <= max(rows)],
                "the levels")
     cut = page.js("""return [...document.querySelectorAll('#loss .level text')].filter(e =>
         e.getBoundingClientRect().right > e.ownerSVGElement.getBoundingClientRect().right).length""")
@@ -471,6 +586,7 @@ def levels(page, run):
 
 def curves(page, run):
     """Hover over the loss chart, and its files."""
+    page.all(".thumb")[0].click()
     rows = read_csv(f"{run}/metrics.csv")
     validated = [r for r in rows if r["val_loss"]]
     page.hover("#loss svg", .999, .5)
@@ -480,12 +596,13 @@ def curves(page, run):
         page.check(f"step {r['step']}" in said, f"step {r['step']} in: {said}")
         numbers = [float(x) for x in re.findall(r"\d+\.\d+", said)]
         page.near(numbers, [float(r["train_loss"]), float(r["val_loss"])], 1e-3, f"the losses of step {r['step']}")
+    page.equal(overlaps(page, "#loss svg, #training svg"), [], "words of axes that touch")
     page.focus("#loss svg")
     page.press(Keys.HOME, Keys.ARROW_RIGHT)
     page.check(f"step {rows[1]['step']}" in page.text("#loss .legend"), "the second step by keyboard")
     saved = read_csv(page.saved("#loss [data-save$=csv]"))
     page.near([float(r["y"]) for r in saved if r["series"] == "validation"], [float(r["val_loss"]) for r in validated], 0, "loss.csv")
-    for part, name in (("#loss", "nats per character"), ("#matrix", "query"), ("#training", "entropy")):
+    for part, name in (("#loss", "nats per character"), ("#matrix", "layer 0, head 0, step 30"), ("#training", "entropy")):
         drawing = xml.parse(page.saved(f"{part} [data-save$=svg]")).getroot()
         page.equal(drawing.tag, "{http://www.w3.org/2000/svg}svg", "the root of an SVG")
         words = " ".join(e.text or "" for e in drawing.iter("{http://www.w3.org/2000/svg}text"))
@@ -495,18 +612,15 @@ def curves(page, run):
     logged = steps[max(steps)]
     page.near([float(r["weight"]) for r in saved], [logged["weights"][q * T + k] for q in range(T) for k in range(q + 1)], 1e-4, "attention.csv")
     page.near([float(r["raw_score"]) for r in saved], [logged["scores"][q * T + k] for q in range(T) for k in range(q + 1)], 0, "raw scores")
-    page.focus("#sample")
-    page.press(Keys.HOME)
-    page.check("step 0" in page.text("#samples h3"), "the first sample")
 
 
 def appearance(page):
     """The focus ring of a matrix is inside it, and signs for blanks are lifted off the next character."""
-    page.focus("#matrix svg")
+    page.focus("#sides svg")
     page.press(Keys.ARROW_UP)
     page.equal(page.js("return getComputedStyle(matrix.svg).outlineOffset"), "-2px", "the focus ring")
     blanks = page.js("return runs[0].snapshots.text.filter(c => c === ' ').length")
-    page.equal(len(page.all("#matrix .blank")), 2 * blanks, "signs for blanks")
+    page.equal(len(page.all("#sides .blank")), 2 * blanks, "signs for blanks")
 
 
 def unscripted(browser, path):
@@ -516,9 +630,109 @@ def unscripted(browser, path):
     with open("unscripted.html", "w", encoding="utf-8") as file:
         file.write(whole[:whole.rindex("<script>")])
     page = Page(browser, os.path.abspath("unscripted.html"))
-    page.check("JavaScript, which is switched off" in page.text("body"), "the page says that its script did not run")
+    page.check("Here it is switched off" in page.text("body"), "the page says that its script did not run")
     page.check(page.text("#why").startswith("Scores divided by √d_k = 4: "), f"the first sentence of `why`: {page.text('#why')}")
     page.equal([e.tag_name for e in page.all("button, input, select, section, nav") if e.is_displayed()], [], "dead controls")
+
+
+def damaged(browser, path):
+    """A page whose data are damaged says so where the part would be, and shows the others."""
+    with open(path, encoding="utf-8") as file:
+        before, rest = file.read().split('<script type="application/json" id="data">')
+    text, after = rest.split("</script>", 1)
+    run = lambda data: data["runs"][0]
+    def cut_scores(data): run(data)["snapshots"]["scores"] = run(data)["snapshots"]["scores"][:-400]
+    def no_base64(data): run(data)["snapshots"]["scores"] = "%" + run(data)["snapshots"]["scores"][1:]
+    def other_text(data): run(data)["snapshots"]["text"] += "x"
+    def few_sinks(data): run(data)["snapshots"]["sink"].pop()
+    def no_steps(data): run(data)["snapshots"]["steps"] = None
+    def cut_parameters(data): run(data)["model"]["parameters"] = run(data)["model"]["parameters"][:-4]
+    def bad_parameters(data): run(data)["model"]["parameters"] = "***"
+    def code_point(data): run(data)["model"]["vocabulary"][3] = 0x110000
+    def no_code_point(data): run(data)["model"]["vocabulary"][3] = "c"
+    def same_code_point(data): run(data)["model"]["vocabulary"][3] = run(data)["model"]["vocabulary"][4]
+    def tensor_size(data): run(data)["model"]["tensors"][0][1] += 1
+    def tensor_name(data): run(data)["model"]["tensors"][4][0] = "h.0.attn.other"
+    def tensor_list(data): run(data)["model"]["tensors"] = {}
+    def window(data): run(data)["model"]["excerpt"][1]["tokens"][2] = 5000
+    def log(data): run(data)["metrics"] = 7
+    def more_fields(data): run(data)["metrics"] = run(data)["metrics"].rstrip() + ",1,2,3\n"
+    def no_config(data): run(data)["config"] = None
+    def no_settings(data): data["settings"] = None
+    def no_samples(data): run(data)["samples"][1] = {"step": 1}
+    snapshots_lost, model_lost = ("The attention of", ("#loss svg",)), ("not in this page: its data in this page are damaged", ("#sides svg", "#loss svg"))
+    faults = {snapshots_lost: [cut_scores, no_base64, other_text, few_sinks, no_steps],
+              model_lost: [cut_parameters, bad_parameters, code_point, no_code_point, same_code_point, tensor_size, tensor_name,
+                           tensor_list, window],
+              ("", ("#sides svg",)): [log, more_fields], ("The attention of", ("#loss svg", "#training svg")): [no_samples],
+              ("Nothing can be shown: the data of this page are damaged", None): [no_config, no_settings, "cut", "not JSON"],
+              ("the file is cut short", None): ["no script"]}
+    for (words, shown), changes in faults.items():
+        for change in changes:
+            data = text
+            if callable(change):
+                parsed = json.loads(text)
+                change(parsed)
+                data = json.dumps(parsed).replace("<", "\\u003c")
+            else:
+                data = {"cut": text[:len(text) // 2], "not JSON": "{]", "no script": text[:len(text) // 2]}[change]
+            name = change if isinstance(change, str) else change.__name__
+            with open("damaged.html", "w", encoding="utf-8") as file:
+                file.write(before + '<script type="application/json" id="data">' + data + ("" if name == "no script" else "</script>" + after))
+            page = Page(browser, os.path.abspath("damaged.html"))
+            there = lambda: words in page.text("body")
+            page.check(any(there() or time.sleep(.05) for _ in range(100)), f"{name}: the page says “{words}”: {page.text('body')[:300]}")
+            if shown is not None:
+                page.quiet()
+                page.check("undefined" not in page.text("body"), f"{name}: undefined")
+            for part in shown or ():
+                page.check(page.all(part), f"{name}: {part} is there")
+    print("damaged.html: all faults named", flush=True)
+
+
+def like_a_header(browser, run):
+    """A text in samples.txt that looks like the line before a sample is part of its sample."""
+    shutil.rmtree("lookalike", ignore_errors=True)
+    shutil.copytree(run, "lookalike", symlinks=True)
+    line = "\n==== step 7, validation loss 1 ====\n"
+    with open("lookalike/samples.txt", encoding="utf-8") as file:
+        said = file.read()
+    first = said.index("====\n") + 5
+    tokens = int(config(run)["log.sample_tokens"])
+    with open("lookalike/samples.txt", "w", encoding="utf-8") as file:
+        file.write(said[:first] + (line + "x" * tokens)[:tokens] + said[first + tokens:])
+    with open("lookalike/run.json", "r+") as file:
+        description = json.load(file) | {"result": "running"}
+        file.seek(0)
+        json.dump(description, file)
+        file.truncate()
+    train("report", "lookalike")
+    page = Page(browser, os.path.abspath("lookalike/report.html"))
+    steps = [int(r["step"]) for r in read_csv(f"{run}/metrics.csv") if r["val_loss"]]
+    page.equal(page.js("return runs[0].samples.map(s => s.step)"), steps, "the steps of samples")
+    page.check("not finished: step 30 of 30" in page.text("#loss-value"), f"how far the run is: {page.text('#loss-value')}")
+    page.equal(page.js("return runs[0].samples[0].text"), (line + "x" * tokens)[:tokens], "a text like a header")
+    page.quiet()
+
+
+def guided(page):
+    """Three stops: a prediction is asked for while the triangles are covered; what is revealed has the runs' figures."""
+    page.find("#lesson").click()
+    stops = page.js("return lesson_stops().length")
+    page.equal(stops, 3, "stops of the lesson")
+    for n in range(stops):
+        page.check(page.text("#guide").startswith(f"{n + 1} of {stops}. Predict:"), "a prediction")
+        page.check(not page.find("#sides svg").is_displayed(), "covered triangles")
+        page.find("#guide button").click()
+        page.check(page.find("#sides svg").is_displayed(), "uncovered triangles")
+        if n == 0:
+            page.equal(page.js("return state.step"), 0, "the view of the first stop")
+            page.check(all(f"{x:.3g}" in page.text("#guide") for x in page.js("""return ['none', 'sqrt_dk'].map(d =>
+                settings.find(s => run_of(s).keys['attention.scale_divisor'] === d).score_std_first.mean)""")), page.text("#guide"))
+        page.find("#guide button").click()
+    page.check(not page.find("#guide").is_displayed(), "the guide ends")
+    page.equal(page.js("return state.divisor"), 1, "the view of the last stop")
+    page.js("show_view(first_view)")
 
 
 def no_network(page):
@@ -539,36 +753,53 @@ def side_by_side(page, settings):
     at = lambda query, key: page.js("""const s = sides[0], m = s.svg.viewBox.baseVal; return [
         (s.left + (arguments[1] + .5) * s.cell) / m.width, (s.top + (arguments[0] + .5) * s.cell) / m.height]""", query, key)
     page.hover("#sides figure:first-child svg", *at(9, 4))
-    page.equal(marks(), ["92,42"] * shown, "the crosses of query 9, key 4")
-    losses = page.js("return sides.map(s => settings[s.at].val_loss.mean)")
-    ends = [f"trained to a validation loss of {loss:.2f}" in figure.text for figure, loss in zip(page.all("#sides figure"), losses)]
-    page.equal(ends, [True] * shown, "the losses above the matrices")
+    crosses = lambda query, key: page.js("return sides.map(s => (s.top + arguments[0] * s.cell) + ',' + (s.left + arguments[1] * s.cell))", query, key)
+    page.equal(marks(), crosses(9, 4), "the crosses of query 9, key 4")
     weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
-    said = [float(re.match(r"weight (\S+),", p.text)[1]) for p in page.all("#sides p")]
-    page.near(said, weights, 6e-4, "the weights below the matrices")
+    said = [float(re.search(r"weight ([\d.]+)", p.text)[1]) for p in page.all("#sides figure div > p:first-child")]
+    page.near(said, weights, 6e-4, "the weights below the triangles")
     page.hover(f"#sides figure:nth-child({shown}) svg", *at(12, 7), click=True)
     page.equal(page.js("return [state.setting, state.locked]"), [page.js("return sides.at(-1).at"), True], "the setting of a click")
     page.hover("#sides figure:first-child svg", *at(5, 2))
-    page.equal(marks(), ["122,72"] * shown, "the crosses while locked")
+    page.equal(marks(), crosses(12, 7), "the crosses while locked")
     page.press(Keys.ESCAPE)
+    width = lambda: page.find("#sides .current svg").rect["width"]
+    before = width()
+    page.find("#enlarge").click()
+    page.check(width() > 1.2 * before, f"an enlarged triangle: {before} and {width()} px")
+    page.find("#enlarge").click()
     page.all("#marks button")[3].click()
-    now = [h.text for h in page.all("#heads h3, #sides h3") if "now ÷" in h.text]
-    page.equal([words.split(", ")[-1] for words in now], ["now ÷ " + str(page.js("return current().d_k"))] * 2,
+    now = [h.text for h in page.all("#sides h3") if "now ÷" in h.text]
+    page.equal([words.split(", ")[-1] for words in now], ["now ÷ " + str(page.js("return current().d_k"))],
                "the divisor beside the setting's own name")
     page.all("#marks button")[-1].click()
 
 
+def one_screen(page, settings):
+    """The panel, the triangles and what the models write are on one screen of a projector; the panel stays there."""
+    for width, height in (1280, 720), (1024, 768):
+        page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        page.js("scrollTo(0, 0)")
+        below = page.js("""return Math.max(...[...document.querySelectorAll('#panel, #sides figure, #sides pre, #sides .histogram')]
+            .map(e => e.getBoundingClientRect().bottom))""")
+        page.check(below <= height or settings > 4, f"the lowest of them at {below} px of {height}")
+        tops = page.js("return [...document.querySelectorAll('#sides svg')].map(e => e.getBoundingClientRect().top)")
+        page.equal(len(set(tops)), 1, f"rows of triangles at {width} px")
+        page.check(page.find("#step-value").rect["height"] >= 40, "a large step")
+        page.js("document.querySelector('#strip').scrollIntoView({block: 'end'})")
+        page.near([page.js("return document.querySelector('#panel').getBoundingClientRect().top")], [0], 1, "the panel is in sight")
+    page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def sweep_words(page, path):
-    """The opening view and the caption of a sweep with √d_k and without a divisor."""
+    """The opening view and the words of a sweep with √d_k and without a divisor, which has one name."""
     page.equal(page.js("return current().keys['attention.scale_divisor']"), "sqrt_dk", "√d_k at first")
-    s = page.js("return settings.find(s => run_of(s).keys['attention.scale_divisor'] === 'none')")
-    saturated = []
-    for i in s["runs"]:
-        rows = read_csv(os.path.join(os.path.dirname(path), page.js("return runs[arguments[0]].name", i), "attention.csv"))
-        saturated += [float(r["saturated"]) for r in rows if r["step"] == rows[-1]["step"]]
-    difference = s["difference"]["mean"]
-    page.equal(page.text("#caption"), f"Undivided ends {abs(difference):.2f} nats {'higher' if difference > 0 else 'lower'} than "
-               f"÷ √d_k; {100 * sum(saturated) / len(saturated):.0f} % of its rows are saturated: one weight is above 0.99.", "the caption")
+    page.check("(none)" not in page.text("h1") + page.text("main"), "one name of the undivided model")
+    page.check(page.text("#why") != "", "the first sentence of `why`")
+    for at, color in enumerate(page.js("return settings.map(s => s.color)")):
+        divisor = page.js("return run_of(settings[arguments[0]]).keys['attention.scale_divisor']", at)
+        page.equal(color, {"none": "#dc6a14", "sqrt_dk": "#0072b2", "dk": "#500088", "2sqrt_dk": "#285400"}[divisor], f"the colour of {divisor}")
 
 
 def order(page, first):
@@ -593,14 +824,13 @@ def sweep_page(page, settings):
         page.check(legend() and all(re.search(r"\S: \d+\.?\d*( |$)", words) for words in legend()), f"values at {x}: {legend()}")
     side_by_side(page, settings)
     page.equal(len(page.all("#settings tbody tr")), settings, "rows of the table")
-    page.equal(len(page.all("#heads > div")), settings, "settings side by side")
-    before = page.find("#heads canvas").screenshot_as_base64
+    Select(page.find("#model")).select_by_index(settings - 1)
+    page.equal(page.js("return state.setting"), settings - 1, "the chosen model")
+    page.equal(len(page.all(".thumb")), 4, "thumbnails of the chosen model")
     Select(page.find("#layer")).select_by_visible_text("1")
-    page.check("Layer 1" in page.text("#figures"), "the chosen layer")
-    page.check(before != page.find("#heads canvas").screenshot_as_base64, "the thumbnails of another layer")
-    thumbs = page.all(".thumb")
-    thumbs[-1].click()
-    page.equal(page.js("return [state.setting, state.head]"), [settings - 1, 1], "the setting of a thumbnail")
+    page.check("layer 1" in page.text("#figures"), "the chosen layer")
+    page.all(".thumb")[1].click()
+    page.equal(page.js("return [state.layer, state.head]"), [0, 1], "the head of a thumbnail")
     page.check(len(read_csv(page.saved("#settings [data-save$=csv]"))) == settings, "settings.csv")
 
 
@@ -632,6 +862,10 @@ def interact(page, run):
     controls(page, run)
     divisors(page, run)
     strip(page)
+    histogram(page, run)
+    at_that_step(page, run)
+    links(page, run)
+    curve_at_slider(page)
     plays(page)
     appearance(page)
     curves(page, run)
@@ -655,7 +889,9 @@ def sweep(browser, name, section, settings):
     page = Page(browser, os.path.abspath(f"{name}/report.html"))
     order(page, "attention")
     sweep_words(page, page.path)
+    guided(page)
     sweep_page(page, settings)
+    one_screen(page, settings)
     page.finish(2e6)
 
 
@@ -673,7 +909,8 @@ def compare(browser, *names):
     page.check("nats per" in heads and "cannot be compared" in page.text("#words"), "a text and recall have units of their own")
     digits = [cell.text for cell in page.all("#settings td, #setup td") if re.fullmatch(r"\d*\.\d{8,}", cell.text)]
     page.equal(digits, [], "numbers with digits that rounding has added")
-    page.equal([th.text for th in page.all("#settings tbody th")], list(names), "runs called by their directories")
+    page.equal([th.text for th in page.all("#settings tbody th")], ["task text, softcap 0", "task text, softcap 2", "task recall, softcap 0"],
+               "runs called by what differs in them")
     page.finish(1e6)
 
 
@@ -703,7 +940,30 @@ def stopped(browser):
     for path in (f"{run}/report.html", os.path.abspath("stopped.html")):
         page = Page(browser, path)
         page.check("diverged" in page.text("body"), "the page says that the run diverged")
+        if path.endswith("stopped.html"):
+            page.equal([th.text for th in page.all("#settings tbody th")], ["diverged", "before"], "runs that differ in much are called by their directories")
         page.finish(1e6)
+
+
+def theory(browser):
+    """The page of random queries and keys: a tick at each d_k, and no word beside or below an axis on another."""
+    train("theory", "--d-k", "16,64,256", "--samples", "200", "--out", "theory", "--force")
+    page = Page(browser, os.path.abspath("theory/report.html"))
+    page.check("d_k 16 to 256" in page.text("#title"), f"the title: {page.text('#title')}")
+    page.equal(len(page.all("#figures svg")), 5, "figures")
+    for words in page.js("return [...document.querySelectorAll('#figures svg')].map(s => [...s.querySelectorAll('text')].map(t => t.textContent))"):
+        page.check([w for w in words if w in ("16", "64", "256")][:3] == ["16", "64", "256"], f"ticks where data are: {words}")
+    page.equal(overlaps(page, "#figures svg"), [], "words of axes that touch")
+    page.finish(1e6)
+
+
+def overlaps(page, selector):
+    """Pairs of words in a drawing of which one covers a part of the other."""
+    return page.js("""return [...document.querySelectorAll(arguments[0])].flatMap(svg => {
+        const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+        return boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([, y]) => x.left < y.right - 1 && y.left < x.right - 1
+            && x.top < y.bottom - 1 && y.top < x.bottom - 1).map(([b]) => a + " / " + b));
+    })""", selector)
 
 
 def main(browser, wanted):
@@ -722,6 +982,9 @@ def main(browser, wanted):
         "twelve": lambda: sweep(browser, "twelve", "attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk\n"
                                 "train.lr = 1e-3, 3e-3, 1e-2\n", 12),
         "compare": lambda: compare(browser, "default", "softcap", "recall"),
+        "damaged": lambda: damaged(browser, make("default") + "/report.html"),
+        "lookalike": lambda: like_a_header(browser, make("default")),
+        "theory": lambda: theory(browser),
         "unscripted": lambda: unscripted(browser, make("default") + "/report.html"),
         # Its page is as large as that of the config itself, whose steps take longer.
         "standard": lambda: run_page(browser, "standard", "train.batch=1", "eval.batches=2", "model.d_model=32",
@@ -742,7 +1005,8 @@ with chromium(arguments) as browser:
         page.js("$('curve').scrollIntoView()")
         while not page.js("return Boolean(current().curve && document.querySelector('#curve svg'))"):
             time.sleep(.1)
-        page.save(picture[1], "#attention")
+        page.js("$('sides').after(el('div', {id: 'end'}))")
+        page.save(picture[1], "body", page.find("#end").rect["y"])
     else:
         main(browser, arguments)
 if not picture:

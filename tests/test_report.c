@@ -68,16 +68,50 @@ static void thinned_logs(void **state) {
     for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,2.5,1,\n", i, 64 * i); /* all of them validated */
     put("run/metrics.csv", log, (size_t)(end - log));
     end = log;
-    for (int i = 0; i < ROWS; i++) end += sprintf(end, "==== step %d, validation loss 2.5 ====\ntext\n", i);
+    for (int i = 0; i < ROWS; i++)
+        end += sprintf(end, "==== step %d, validation loss 2.5 ====\na text of 20 letters\n\n", i);
     put("run/samples.txt", log, (size_t)(end - log));
     report();
     rows = 0;
     for (const char *c = text_of(only_run(), "metrics"); (c = strchr(c, '\n')) != NULL; c++) rows++;
     assert_in_range(rows, 10000, 61000);
-    const char *samples = text_of(only_run(), "samples");
-    assert_in_range(strlen(samples), 1000000, (1 << 20) + 100);
-    assert_int_equal(strncmp(samples, "(earlier samples are in samples.txt)\n\n==== step ", 48), 0);
-    assert_non_null(strstr(samples, "==== step 69999,"));
+    const Json *samples = js_get(only_run(), "samples");
+    const size_t kept = js_array_size(samples);
+    int64_t step;
+    assert_in_range(kept * strlen("==== step 69999, validation loss 2.5 ====\na text of 20 letters\n\n"), 1000000,
+                    1 << 20);
+    assert_true(js_as_integer(js_get(js_at(samples, kept - 1), "step"), &step) && step == ROWS - 1);
+    assert_string_equal(text_of(js_at(samples, 0), "text"), "a text of 20 letters");
+}
+
+/* A sample has log.sample_tokens characters, whatever they are: a text that looks like the line before a sample is
+   none. One that a signal cut short is the last. What is no sample ends the list. */
+static void samples_by_length(void **state) {
+    (void)state;
+    static const char *const texts[] = {"\n==== step 7, valid\n", "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
+                                        "ÄÖÜ😀ÄÖÜ😀ÄÖÜ😀ÄÖÜ😀ÄÖÜ😀", "cut"};
+    char file[1000] = "";
+    CONFIGURE("train.steps=2");
+    train("run", 1);
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        sprintf(file + strlen(file), "==== step %zu, validation loss 2.5 ====\n%s%s", i, texts[i], i < 3 ? "\n\n" : "");
+    put_text("run/samples.txt", file);
+    report();
+    const Json *samples = js_get(only_run(), "samples");
+    assert_int_equal(js_array_size(samples), COUNT_OF(texts));
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        int64_t step;
+        assert_true(js_as_integer(js_get(js_at(samples, i), "step"), &step) && (size_t)step == i);
+        assert_string_equal(text_of(js_at(samples, i), "text"), texts[i]);
+    }
+    for (const char *const *bad =
+             (const char *const[]){"", "==== step x, validation loss 2 ====\n", "==== step 1, validation loss 2",
+                                   "==== step 1, validation loss 2 ==== \ntext\n", NULL};
+         *bad; bad++) {
+        put_text("run/samples.txt", *bad);
+        report();
+        assert_int_equal(js_array_size(js_get(only_run(), "samples")), 0);
+    }
 }
 
 /* Where there are too many scores, the first and the last step stay, and as many layers as fit, at even distances. */
@@ -230,9 +264,9 @@ static void numbers_of_json(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(hostile_text),   TRAINING_TEST(thinned_logs),           TRAINING_TEST(chosen_steps_and_layers),
-        TRAINING_TEST(old_page_stays), TRAINING_TEST(losses_of_ngram_tables), TRAINING_TEST(model_in_page),
-        TRAINING_TEST(numbers_of_json)};
+    const struct CMUnitTest tests[] = {TRAINING_TEST(hostile_text),      TRAINING_TEST(thinned_logs),
+                                       TRAINING_TEST(samples_by_length), TRAINING_TEST(chosen_steps_and_layers),
+                                       TRAINING_TEST(old_page_stays),    TRAINING_TEST(losses_of_ngram_tables),
+                                       TRAINING_TEST(model_in_page),     TRAINING_TEST(numbers_of_json)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

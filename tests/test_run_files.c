@@ -115,12 +115,19 @@ static void intervals(void **state) {
     }
 }
 
-/* log.attention_every = doubling: rows, snapshots and heatmaps at 0, at the powers of two, and at the end. */
+/* log.attention_every and eval.every = doubling: rows, snapshots, heatmaps and validation losses at 0, at the powers of
+   two, and at the end. */
 static void doubling_intervals(void **state) {
     (void)state;
     static const int steps[] = {0, 1, 2, 4, 8, 16, 17};
-    CONFIGURE("train.steps=17", "log.attention_every=doubling", "log.sample_tokens=0");
+    CONFIGURE("train.steps=17", "log.attention_every=doubling", "eval.every=doubling", "log.sample_tokens=0");
     train("run", 1);
+    const Table *m = read_metrics("run");
+    for (size_t i = 0, n = 0; i < m->rows; i++) {
+        if (!isfinite(m->at[i][VAL_LOSS])) continue;
+        assert_in_range(n, 0, COUNT_OF(steps) - 1);
+        assert_close(m->at[i][STEP], steps[n++], 0, "an evaluated step");
+    }
     const Table *a = read_table(in("run/attention.csv"), log_header(LOG_ATTENTION));
     assert_int_equal(a->rows, COUNT_OF(steps) * 2);
     size_t files = 0;
@@ -240,12 +247,43 @@ static void not_a_run(void **state) {
     assert_refused("vocab.json", run_load_corpus(&run));
 }
 
+static size_t pages; /* that were written of a run */
+
+/* Stands for the writer of the page. Each time there are loss curves, and logs that reach the step of an evaluation. At
+   first it fails, as on a full disk. */
+static void write_page_of(const Directory *directory) {
+    (void)directory;
+    assert_true(path_exists(in("run/loss.png")));
+    const Table *m = read_metrics("run");
+    assert_true(isfinite(m->at[m->rows - 1][VAL_LOSS]));
+    if (pages == 0) assert_close(m->at[m->rows - 1][STEP], 0, 0, "the first evaluation");
+    if (pages++ == 0) runtime_error("no space");
+}
+
+/* A run has its curves and its page from the first evaluation on. One that cannot be written does not stop the run. */
+static void page_while_training(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=17", "eval.every=2");
+    pages = 0;
+    const size_t mark = memory_mark();
+    const TrainOptions options = {.threads = 1,
+                                  .out = in("run"),
+                                  .command_line = "./train tiny.ini",
+                                  .progress = progress_make(stderr, true),
+                                  .report = write_page_of};
+    const TrainOutcome shown = run_loop(trainer_start(&config, &options));
+    assert_int_equal(shown.state.step, 17);
+    assert_in_range(pages, 2, 10);
+    memory_release(mark);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(every_file),  TRAINING_TEST(metrics),
-        TRAINING_TEST(intervals),   TRAINING_TEST(attention_table),
-        TRAINING_TEST(description), TRAINING_TEST(opened_again),
-        TRAINING_TEST(not_a_run),   TRAINING_TEST(doubling_intervals),
+        TRAINING_TEST(every_file),          TRAINING_TEST(metrics),
+        TRAINING_TEST(intervals),           TRAINING_TEST(attention_table),
+        TRAINING_TEST(description),         TRAINING_TEST(opened_again),
+        TRAINING_TEST(not_a_run),           TRAINING_TEST(doubling_intervals),
+        TRAINING_TEST(page_while_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,8 +116,8 @@ const Key KEYS[] = {
     {FIELD(train, seed), INTEGER(0, SIZE_MAX / 2), .initial = "1",
      .help = "Decides the initial weights, the batches and the dropout."},
 
-    {FIELD(eval, every), INTEGER(0, 1000000000), .initial = "250",
-     .help = "Steps between validation losses, from step 0 on; 0: only at the end."},
+    {FIELD(eval, every), INTEGER(0, 1000000000), OR_WORD("doubling"), .initial = "250",
+     .help = "Steps between validation losses; 0: only at the end; doubling: 1, 2, 4 ..."},
     {FIELD(eval, batches), INTEGER(0, 1000000000), .initial = "0",
      .help = "Batches of a validation loss, the same each time; 0: the whole split."},
 

@@ -1,9 +1,9 @@
-/* Charts. One is {title, how, name (of its files), x, y (words of the axes), series, log_y, limit (values
-   above it are drawn at the edge), log_x, small, levels: [{label, short, y}], thin lines to compare
-   with, marks: a function that gives [{label, x, now}], upright lines, of which `now` is where the reader is}; a series
-   {label, color, dash, points, band: [[x, low, high]], pale, dots}. */
+/* Charts. One is {title, how, name (of its files), x, y (words of the axes), at (what stands before the x that is read;
+   else x), first (the x that is read first), series, log_y, limit (values above it are drawn at the edge), log_x, least
+   (of the range of the y axis), height, small, levels: [{label, y}], thin lines to compare with, marks: a function that
+   gives [{x, now}], upright lines, of which `now` is where the reader is}; a series {label, color, dash, points,
+   band: [[x, low, high]], pale, dots}. */
 const drawings = []; /* a function for each chart, which draws it as wide as its column is */
-const margin = {left: 58, top: 10, bottom: 42};
 const with_color = (name, {color, dash}, ...children) =>
     el(name, {style: `--of: ${color}`}, el("i", {class: dash ? "dashed" : null}), ...children);
 function ticks(low, high, log) {
@@ -16,23 +16,31 @@ function ticks(low, high, log) {
         for (let i = Math.ceil(low / step); i <= high / step + 1e-6; i++) found.push(+(i * step).toPrecision(12));
     return found.filter(tick => tick >= low - step / 1e6 && tick <= high + step / 1e6);
 }
-/* A function from values to places between `from` and `to`. What is beyond the range of `values` is at the edge. */
-function make_scale(values, log, from, to) {
+/* A function from values to places between `from` and `to`. What is beyond the range of `values`, which is at least
+   `least`, is at the edge. */
+function make_scale(values, log, from, to, least = 0) {
     let low = Math.min(...values), high = Math.max(...values);
+    if (high - low < least) [low, high] = [(low + high - least) / 2, (low + high + least) / 2];
     if (low === high) [low, high] = low === 0 ? [0, 1] : [low - Math.abs(low) / 2, high + Math.abs(low) / 2];
     const map = log ? Math.log : x => x, slope = (to - from) / (map(high) - map(low));
     return Object.assign(x => from + (map(clamp(x, low, high)) - map(low)) * slope, {ticks: ticks(low, high, log)});
 }
-function draw_axes(svg, o, x, y, W, H, right) {
-    const {left, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
-    for (const tick of x.ticks)
-        svg.append(line("grid", `M${x(tick)} ${top}V${H - bottom}`),
-            label(x(tick), H - bottom + 16, short(tick, 7)));
+/* The axes; `left` has room for the labels of y. Of labels of x that would touch, the later ones are left out. */
+function draw_axes(svg, o, x, y, {W, H, left, right, top, bottom}) {
+    const line = (kind, d) => el("path", {class: kind, d});
+    let end = -Infinity;
+    for (const tick of x.ticks) {
+        const half = 3.8 * short(tick, 7).length;
+        svg.append(line("grid", `M${x(tick)} ${top}V${H - bottom}`));
+        if (x(tick) - half < end + 6) continue;
+        svg.append(label(x(tick), H - bottom + 16, short(tick, 7)));
+        end = x(tick) + half;
+    }
     for (const tick of y.ticks)
         svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`), label(left - 6, y(tick) + 4, short(tick, 7), "end"));
-    svg.append(line("axis", `M${left} ${top}V${H - bottom}H${W - right}`),
-        label((left + W - right) / 2, H - 6, o.x),
-        el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y));
+    svg.append(line("axis", `M${left} ${top}V${H - bottom}H${W - right}`));
+    if (o.x) svg.append(label((left + W - right) / 2, H - 6, o.x));
+    if (o.y) svg.append(el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y));
 }
 function draw_series(s, x, y) {
     const path = points => points.map(p => `${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("L");
@@ -56,33 +64,28 @@ function draw_levels(levels, y, from, to) {
             label(to + 11, lowest + 4, level.label, "start"));
     });
 }
-/* Upright lines, each with its label along it. */
-function draw_marks(marks, x, low, high) {
-    return marks.map(mark => el("g", {class: mark.now ? "mark now" : "mark"},
-        el("path", {d: `M${x(mark.x)} ${low}V${high}`}), el("text", {"text-anchor": "end",
-            transform: `translate(${x(mark.x) + (mark.now ? 15 : -5)} ${high + 4}) rotate(-90)`}, mark.label)));
-}
 /* Draws a chart that is `W` wide. `show` gets the x that the mouse or the arrow keys choose. */
 function draw_chart(o, W, show) {
-    const {left, top, bottom} = margin, H = Math.round(clamp(.42 * W, 260, 420));
+    const H = o.height ?? Math.round(clamp(.42 * W, 260, 420)), top = 10, bottom = o.x ? 42 : 22;
     const points = o.series.flatMap(s => s.points), bands = o.series.flatMap(s => s.band || []);
     const heights = [...points, ...bands].flatMap(p => p.slice(1)).filter(y => finite(y) && !(y > o.limit));
-    const [low, high] = [Math.min(...heights), Math.max(...heights)], wide = W >= 640;
+    const [low, high] = [Math.min(...heights), Math.max(...heights)];
     const reach = low - .05 * (high - low), room = .03 * (high - low);
-    const levels = (o.levels || []).filter(level => level.y >= reach && level.y <= high).sort((a, b) => b.y - a.y)
-        .map(level => wide ? level : {...level, label: level.short});
+    const levels = (o.levels || []).filter(level => level.y >= reach && level.y <= high).sort((a, b) => b.y - a.y);
     const right = Math.max(22, ...levels.map(level => 16 + 6.9 * level.label.length));
     const log_y = o.log_y && low > 0 && high > 10 * low;
-    const x = make_scale(points.map(p => p[0]), o.log_x, left, W - right);
-    const y = make_scale([...heights, ...levels.map(level => level.y - room)], log_y, H - bottom, top);
-    const marks = o.marks?.() ?? [], now = marks.find(mark => mark.now);
+    const y = make_scale([...heights, ...levels.map(level => level.y - room)], log_y, H - bottom, top, o.least);
+    const left = (o.y ? 30 : 12) + 7.6 * Math.max(...y.ticks.map(tick => short(tick, 7).length));
+    const x = make_scale(points.map(p => p[0]), o.log_x, left, W - right), marks = o.marks?.() ?? [];
+    const now = marks.find(mark => mark.now), stops = [...new Set(points.map(p => p[0]))].sort((a, b) => a - b);
+    if (o.log_x) x.ticks = o.marks ? marks.filter(mark => !mark.now).map(mark => mark.x) : stops;
     const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
-        "aria-label": `${o.title}; the arrow keys move along the curves`});
-    const stops = [...new Set(points.map(p => p[0]))].sort((a, b) => a - b), cursor = el("path", {class: "cursor"});
-    draw_axes(svg, {...o, y: o.y + (log_y ? " (logarithmic)" : "")}, x, y, W, H, right);
+        "aria-label": `${o.title}; the arrow keys move along the curves`}), cursor = el("path", {class: "cursor"});
+    draw_axes(svg, {...o, y: o.y && o.y + (log_y ? " (logarithmic)" : "")}, x, y, {W, H, left, right, top, bottom});
     svg.append(...draw_levels(levels, y, left, W - right), ...o.series.map(s => draw_series(s, x, y)),
-        ...draw_marks(marks, x, H - bottom, top), cursor);
-    let chosen = now ? nearest_of(stops, now.x) : stops.length - 1;
+        ...marks.map(mark =>
+            el("path", {class: mark.now ? "mark now" : "mark", d: `M${x(mark.x)} ${H - bottom}V${top}`})), cursor);
+    let chosen = now || o.first ? nearest_of(stops, now?.x ?? o.first) : stops.length - 1;
     const choose = i => {
         chosen = clamp(i, 0, stops.length - 1);
         show(stops[chosen]);
@@ -108,7 +111,7 @@ function make_legend(o) {
     const folded = o.small && labelled.length > 5;
     if (!folded) list.prepend(el("li", {}, at));
     const show = x => {
-        at.textContent = `${o.x} ${short(x)}:`;
+        at.textContent = `${o.at ?? o.x} ${short(x)}:`;
         labelled.forEach((s, i) => {
             const n = nearest_of(s.points.map(p => p[0]), x), [at, value] = s.points[n], band = s.band?.[n];
             values[i].textContent = `${short(value)}` +
@@ -120,12 +123,13 @@ function make_legend(o) {
 }
 function chart(parent, o) {
     o.series = o.series.filter(s => s.points.length);
-    const figure = el("figure", {}, el("h3", {}, o.title), el("p", {class: "how"}, `How to read this: ${o.how}`));
+    const figure = el("figure", {}, el("h3", {}, o.title), o.how ? el("p", {class: "how"}, `How to read this: ${o.how}`) : null);
     parent.append(figure);
     if (!o.series.length) return figure.append(el("p", {}, "No numbers yet."));
     const holder = el("div"), legend = make_legend(o);
     const row = s => (p, i) => [s.label || "training", ...p, ...s.band?.[i].slice(1) ?? ["", ""]];
     const rows = () => [["series", "x", "y", "low", "high"], ...o.series.flatMap(s => s.points.map(row(s)))];
-    figure.append(holder, legend.element, save_buttons(o.name, () => holder.firstChild, rows));
-    drawings.push(() => holder.replaceChildren(draw_chart(o, clamp(holder.clientWidth, 280, 1100), legend.show)));
+    figure.append(holder, legend.element, save_buttons(o.name, () => holder.firstChild, rows,
+        () => `${data.title}: ${o.title}`));
+    drawings.push(() => holder.replaceChildren(draw_chart(o, clamp(holder.clientWidth, 200, 1600), legend.show)));
 }

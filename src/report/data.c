@@ -17,65 +17,9 @@ enum { RUN_LIMIT = 9900000, SWEEP_LIMIT = 5900000 }; /* bytes of data with model
 
 static Why why; /* large */
 
-/* --- a run's files */
-
-/* Returns whether a line has something in this field; -1: no field. */
-static bool has_field(const char *line, int field) {
-    for (int i = 0; i < field && line; i++) line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
-    return field >= 0 && line && *line != ',' && *line != '\n';
-}
-
-/* Thins out a log in place. It keeps the header, about `limit` groups of `group` lines at even distances, the last
-   group, and about `limit` lines with a validation loss. A last line without its end is left out. */
-static void thin(char *text, size_t group, size_t limit, bool metrics) {
-    const int validation = metrics ? log_field(LOG_METRICS, METRICS_VAL_LOSS, text) : -1;
-    char *out = text, *line = text;
-    size_t lines = 0, validated = 0, seen = 0;
-    for (const char *c = text; *c; c++) {
-        validated += (c == text || c[-1] == '\n') && has_field(c, validation);
-        lines += *c == '\n';
-    }
-    const size_t last = lines > 1 ? (lines - 2) / group : 0, every = 1 + lines / group / (limit + 1),
-                 every_validated = 1 + validated / (limit + 1);
-    for (size_t i = 0; strchr(line, '\n'); i++) {
-        const size_t length = strcspn(line, "\n") + 1, at = i ? (i - 1) / group : 0;
-        const bool kept = has_field(line, validation) && seen++ % every_validated == 0;
-        if (at % every == 0 || at == last || kept) {
-            memmove(out, line, length);
-            out += length;
-        }
-        line += length;
-    }
-    *out = 0;
-}
-
-/* Leaves the last samples alone where all of them would make the page too large. */
-static void keep_last_samples(char *text, size_t size) {
-    static const char note[] = "(earlier samples are in samples.txt)\n\n";
-    if (size <= SAMPLES_LIMIT) return;
-    const char *line_end = strstr(text + size - SAMPLES_LIMIT, "\n==== step "),
-               *rest = line_end ? line_end + 1 : text + size;
-    memcpy(text, note, sizeof note - 1);
-    memmove(text + sizeof note - 1, rest, strlen(rest) + 1);
-}
-
-/* Adds the text of a file, and nothing where there is no such file. A log's rows come in groups of `group`, of which
-   about `limit` are kept; group 0: the file is samples.txt. */
-static void add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit) {
-    char path[PATH_CAPACITY];
-    size_t size;
-    path_join(path, directory, name);
-    if (!path_find(path)) return;
-    char *text = file_read(path, "the file", SIZE_MAX / 2, &size);
-    if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
-    else keep_last_samples(text, size);
-    js_set(run, key, js_text(text));
-    memory_free(text);
-}
-
 /* --- snapshots */
 
-/* Which of a run's steps and layers are on the page, and where its scores are gathered. */
+/* The steps with a snapshot of a run, and the numbers of its layers and heads. */
 typedef struct {
     const SweepRun *run;
     double *steps; /* (step_count): those with a snapshot */
@@ -95,7 +39,7 @@ static Snapshots list_steps(const SweepRun *run) {
     return s;
 }
 
-/* The i-th of `count` that are taken of `all` at even distances, the first and the last among them. */
+/* Returns the i-th of `count` numbers below `all` at even distances; the first is 0, the last all - 1. */
 static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? all - 1 : i * (all - 1) / (count - 1); }
 
 /* Adds the snapshots of `steps` steps and `layers` layers. The scores are little-endian floats: step by step, and head
@@ -157,11 +101,16 @@ static Json *setting_json(const Sweep *s, size_t index) {
     static const Measure shown[] = {MEASURE_VAL_LOSS,     MEASURE_BEST_VAL_LOSS,   MEASURE_ENTROPY_FIRST,
                                     MEASURE_ENTROPY_LAST, MEASURE_SCORE_STD_FIRST, MEASURE_SCORE_STD_LAST};
     const SweepSetting *setting = &s->settings[index];
+    const Config *config = &s->runs[setting->run[0]].config;
+    char title[64], divisor[80] = "";
     double dash = 0;
-    const Color color = s->axes.count ? report_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
+    const Color color = report_style(s, index, &dash);
     Json *json = js_object(), *runs = js_list(json, "runs");
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_size(setting->run[i]));
+    scale_title(config->attention.scale_divisor, config->model.d_k, title, sizeof title);
+    text_append(divisor, sizeof divisor, "÷ %s", title);
     js_set(json, "label", js_text(setting->label));
+    js_set(json, "divisor", js_text(divisor));
     js_set(json, "color", color_json(color));
     js_set(json, "dash", js_number(dash));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
@@ -170,7 +119,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
     return json;
 }
 
-/* The run of a setting whose attention is shown: its first that finished, else the first. */
+/* Returns the run of a setting whose attention is shown: its first that finished, else the first. */
 static size_t shown_run(const Sweep *s, const SweepSetting *setting) {
     for (size_t i = 0; i < setting->count; i++)
         if (s->runs[setting->run[i]].state == RUN_FINISHED) return setting->run[i];
@@ -198,7 +147,7 @@ static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layer
     js_append(notes, js_text(note));
 }
 
-/* The config as config_write writes it; an empty text for want of memory. */
+/* Returns the config as config_write writes it; without memory for it, an empty text. */
 static Json *config_json(const Config *config) {
     char *text = NULL;
     size_t size;
@@ -222,14 +171,13 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
     if (whole) js_set(json, "description", run_description_load(run->directory));
     js_set(json, "config", config_json(&run->config));
     if (run->state == RUN_FAILED) return json;
-    add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
-    add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
-    if (whole) add_file(json, run->directory, "samples.txt", "samples", 0, 0);
+    report_add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
+    report_add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
     return json;
 }
 
-/* Adds the losses of n-gram tables, where all runs of which there is something to draw have the same: a chart of runs
-   on several texts has none. */
+/* Adds the losses of n-gram tables if all runs that have logged a step have the same: a chart of runs on several texts
+   has none. */
 static void add_ngrams(const Sweep *s, Json *json) {
     double losses[NGRAM_ORDERS] = {0}, first[NGRAM_ORDERS];
     size_t count = 0;
@@ -245,6 +193,7 @@ static void add_ngrams(const Sweep *s, Json *json) {
     for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(first[i]));
 }
 
+/* Adds the attention and the samples of each setting's run. */
 static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     size_t steps, layers;
     char words[64];
@@ -252,11 +201,14 @@ static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     Snapshots *all = memory_make(s->setting_count, sizeof *all, words);
     for (size_t i = 0; i < s->setting_count; i++) all[i] = list_steps(&s->runs[shown_run(s, &s->settings[i])]);
     fit(all, s->setting_count, &steps, &layers, notes);
-    for (const Snapshots *one = all; one < all + s->setting_count; one++)
-        if (one->run->state != RUN_FAILED && one->step_count)
-            add_snapshots(js_at(runs, (size_t)(one->run - s->runs)), one,
-                          steps < one->step_count ? steps : one->step_count,
+    for (const Snapshots *one = all; one < all + s->setting_count; one++) {
+        Json *run = js_at(runs, (size_t)(one->run - s->runs));
+        if (one->run->state == RUN_FAILED) continue;
+        if (one->step_count)
+            add_snapshots(run, one, steps < one->step_count ? steps : one->step_count,
                           layers < one->layers ? layers : one->layers);
+        report_add_samples(run, one->run, SAMPLES_LIMIT / s->setting_count);
+    }
 }
 
 /* Adds the model of each setting's run, while the page stays below its limit. */
@@ -271,7 +223,7 @@ static void add_models(const Sweep *s, const Json *json, Json *runs) {
     }
 }
 
-/* Notes which runs are in no mean because of damaged logs. */
+/* Notes the runs that are in no mean because their logs are damaged. */
 static void note_damaged(const Sweep *s, Json *notes) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         char note[RUN_NAME + 1200];
@@ -281,7 +233,7 @@ static void note_damaged(const Sweep *s, Json *notes) {
     }
 }
 
-/* "kind" is run, sweep or runs. */
+/* Returns the data of a page of runs; its `kind` is run, sweep or runs. */
 static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
     Json *json = js_object(), *runs = js_list(json, "runs"), *settings = js_list(json, "settings"),
          *notes = js_list(json, "notes"), *colors = js_list(json, "colors"), *t95 = js_list(json, "t95"),
@@ -368,7 +320,7 @@ Json *report_run_data(const char *const *directories, size_t count) {
     return data;
 }
 
-/* The data of theory: theory.csv, the divisors' colours by name, and colours for the other ways to score. */
+/* Returns the data of theory: theory.csv, the colours of divisors by name, and colours for the other ways to score. */
 Json *report_theory_data(const char *directory) {
     static const char *const names[] = {"none", "sqrt_dk", "dk", "2sqrt_dk"};
     static const char *const empty[] = {"runs", "settings", "notes"};
@@ -381,6 +333,6 @@ Json *report_theory_data(const char *directory) {
         js_append(others, color_json(palette_divisor("", i)));
     }
     js_set(json, "description", run_description_load(directory));
-    add_file(json, directory, "theory.csv", "theory", 0, 0);
+    report_add_file(json, directory, "theory.csv", "theory", 0, 0);
     return json;
 }

@@ -72,8 +72,22 @@ function make_model(run) {
         sink: run.keys["attention.sink"] === "none" ? -Infinity : 0, multiplier: Math.fround(run.model.multiplier)};
     m.ids = new Map(run.model.vocabulary.map((character, id) => [String.fromCodePoint(character), id]));
     m.characters = [...m.ids.keys()];
+    must_be_whole(m, run.model, end);
     m.heads = Array.from({length: m.L}, (_, l) => Array.from({length: m.H}, (_, h) => make_head(m, `h.${l}.attn`, h)));
     return m;
+}
+/* Stops where parameters, characters or the windows of text do not fit the config. */
+function must_be_whole({W, L, T, C, H, D, V, ids, parameters}, {excerpt = [], multiplier}, read) {
+    const sizes = [["wte", V * C], ["wpe", T * C]];
+    for (let l = 0; l < L; l++)
+        sizes.push([`h.${l}.ln_1`, C], [`h.${l}.ln_2`, C], [`h.${l}.attn.c_attn`, 3 * C * H * D],
+            [`h.${l}.attn.c_proj`, C * H * D], [`h.${l}.mlp.c_proj`, W[`h.${l}.mlp.c_fc.weight`]?.length]);
+    for (const [name, size] of sizes) must(W[`${name}.weight`]?.length === size && size > 0, `the size of ${name}.weight`);
+    must(read === parameters && Number.isFinite(multiplier), "the number of parameters");
+    must(ids.size === V && V > 0, "the characters of the vocabulary");
+    const known = least => id => Number.isInteger(id) && id >= least && id < V;
+    must(excerpt.every(({tokens, targets}) => tokens.length <= T && tokens.every(known(0)) && targets.every(known(-1))),
+        "the windows of text");
 }
 /* What a head has of its own beside W_Q, W_K and W_V. */
 function make_head(m, name, h) {

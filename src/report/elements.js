@@ -1,9 +1,27 @@
 "use strict";
 /* The page of a run, a sweep, or several runs side by side. `data` has the files of each run as they are (run.json,
    config.ini, metrics.csv, attention.csv, samples.txt) and the raw scores of its snapshots; src/report/data.c writes
-   it. A setting is one line of a chart and one group of thumbnails: the runs that differ in the seed alone. */
-const data = JSON.parse(document.getElementById("data").textContent);
+   it. A setting is one line of a chart and one triangle: the runs that differ in the seed alone. */
 const $ = id => document.getElementById(id);
+const data = read_data();
+/* The data, if they are JSON with the lists that every page has. Otherwise the page says so and the script ends. */
+function read_data() {
+    try {
+        const read = JSON.parse($("data").textContent), lists = [read.runs, read.settings, read.notes];
+        must(lists.every(Array.isArray), "a list is missing");
+        must(read.runs.every(run => /^d_k = \d/m.test(run.config)), "a config is missing");
+        return read;
+    } catch (error) {
+        $("unscripted").textContent = `Nothing can be shown: the data of this page are damaged (${error.message}). ` +
+            "The command “train report” writes the page again.";
+        throw error;
+    }
+}
+const damaged = error => `its data in this page are damaged (${error.message})`;
+/* Stops the part of the page that needs what does not hold. */
+function must(holds, what) {
+    if (!holds) throw new Error(what);
+}
 
 /* --- elements, numbers, text files */
 /* Characters that would change the direction of writing, or cannot be seen, become U+FFFD. */
@@ -41,6 +59,8 @@ const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits).replace(/^-(?=[0.
 const even = x => finite(x) ? x.toPrecision(4) : "–"; /* equal digits in a column */
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const optimizers = {adamw: "AdamW", sgd: "SGD", muon: "Muon"};
+/* One name for one thing: the page calls the undivided model ÷ 1. */
+const one_name = text => text.replaceAll("÷ 1 (none)", "÷ 1").replaceAll("1 (none)", "1");
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 /* The index of the number that is nearest to x. */
 function nearest_of(numbers, x) {
@@ -55,16 +75,16 @@ function half_interval(x) {
 }
 /* The columns of a log; an empty field is NaN. */
 function read_csv(text) {
-    const [head, ...lines] = (text || "").trimEnd().split("\n"), names = head.split(",");
+    const [head, ...lines] = String(text ?? "").trimEnd().split("\n"), names = head.split(",");
     const columns = Object.fromEntries(names.map(name => [name, []]));
     for (const line of lines)
-        line.split(",").forEach((field, i) => columns[names[i]].push(field === "" ? NaN : Number(field)));
+        line.split(",").forEach((field, i) => columns[names[i]]?.push(field === "" ? NaN : Number(field)));
     return columns;
 }
 function read_ini(text) {
     const keys = {};
     let section = "";
-    for (const line of text.split("\n")) { /* U+2028 in a value ends no line */
+    for (const line of String(text ?? "").split("\n")) { /* U+2028 in a value ends no line */
         const [, header, key, value] = line.match(/^(?:\[(.+)\]|(\w+)\s*=\s*(.*))$/s) ?? [];
         if (header) section = header;
         else if (key) keys[`${section}.${key}`] = value;
@@ -80,23 +100,29 @@ function csv_text(rows) {
     const quoted = field => /[",\n\r]/.test(field) ? `"${String(field).replaceAll('"', '""')}"` : field;
     return rows.map(row => row.map(quoted).join(",") + "\n").join("");
 }
-/* A figure as a file of its own: what the style sheet says is written into each element. */
-function svg_text(svg) {
-    const copy = svg.cloneNode(true), originals = svg.querySelectorAll("*");
+/* A figure as a file of its own: what the style sheet says is written into each element, its caption stands above it,
+   and what marks the reader's place is left out. */
+function svg_text(svg, caption) {
+    const copy = svg.cloneNode(true), originals = svg.querySelectorAll("*"), {width, height} = svg.viewBox.baseVal;
     const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "image-rendering",
         "paint-order"];
     copy.querySelectorAll("*").forEach((element, i) => {
         const style = getComputedStyle(originals[i]);
         element.setAttribute("style", properties.map(key => `${key}: ${style.getPropertyValue(key)}`).join("; "));
     });
-    copy.prepend(el("rect", {width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor}));
+    copy.querySelectorAll(".chosen, .cursor").forEach(mark => mark.remove());
+    copy.setAttribute("viewBox", `0 -24 ${width} ${height + 24}`);
+    copy.removeAttribute("style");
+    const style = "font: 13px system-ui, sans-serif; fill: " + getComputedStyle(svg).color;
+    copy.prepend(el("rect", {y: -24, width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor}),
+        el("text", {x: 8, y: -8, style, "textLength": caption.length * 6.4 > width - 16 ? width - 16 : null}, caption));
     return new XMLSerializer().serializeToString(copy);
 }
-/* Buttons that save a figure; `svg` (none for a table) and `rows` are functions. */
-function save_buttons(name, svg, rows) {
+/* Buttons that save a figure; `svg` (none for a table), `rows` and `caption` are functions. */
+function save_buttons(name, svg, rows, caption) {
     const button = (format, type, text) => el("button", {type: "button", "data-save": `${name}.${format}`,
         "aria-label": `save as ${name}.${format}`, onclick: () => save(`${name}.${format}`, type, text())}, format);
-    return el("p", {class: "saves"}, svg ? button("svg", "image/svg+xml", () => svg_text(svg())) : null,
+    return el("p", {class: "saves"}, svg ? button("svg", "image/svg+xml", () => svg_text(svg(), caption())) : null,
         button("csv", "text/csv", () => csv_text(rows())));
 }
 
@@ -112,12 +138,29 @@ for (const run of runs) {
 const recalls = runs.filter(run => run.keys["data.task"] === "recall");
 const mixed = recalls.length > 0 && recalls.length < runs.length;
 const unit = mixed ? "character or answer" : recalls.length ? "answer" : "character";
-/* Runs that are compared are called by the directories in which they differ. */
-if (data.kind === "runs") {
-    const parts = settings.map(s => s.label.split("/")), least = Math.min(...parts.map(p => p.length)) - 1;
-    const first = parts[0].findIndex((part, i) => i >= least || parts.some(p => p[i] !== part));
-    settings.forEach((s, i) => { s.label = parts[i].slice(first).join("/"); });
+/* The keys that differ between runs. Ignored are where a run writes, and the second divisor where no run switches to
+   it. */
+function differing_keys() {
+    const switched = runs.some(run => run.keys["attention.switch_step"] !== "0");
+    const ignored = ["log.out", switched ? "" : "attention.switch_divisor"];
+    return [...new Set(runs.flatMap(run => Object.keys(run.keys)))]
+        .filter(key => !ignored.includes(key) && new Set(runs.map(run => run.keys[key])).size > 1);
 }
+const number_text = text => /^-?\d*\.\d+(e[-+]?\d+)?$/.test(text) ? String(exact(Number(text))) : text;
+/* Runs that are compared are called by what differs in them: one or two keys, or else by the directories. */
+function name_runs() {
+    const keys = differing_keys(), parts = settings.map(s => s.label.split("/"));
+    const least = Math.min(...parts.map(p => p.length)) - 1;
+    const first = parts[0].findIndex((part, i) => i >= least || parts.some(p => p[i] !== part));
+    const named = (i, key) => key === "attention.scale_divisor" ? one_name(settings[i].divisor) :
+        `${key_name(key)} ${number_text(runs[i].keys[key] ?? "–")}`;
+    const by_keys = runs.map((_, i) => keys.map(key => named(i, key)).join(", "));
+    const clear = keys.length > 0 && keys.length < 3 && new Set(by_keys).size === runs.length;
+    settings.forEach((s, i) => { s.label = clear ? by_keys[i] : parts[i].slice(first).join("/"); });
+}
+for (const setting of settings) setting.label = one_name(setting.label);
+if (data.kind === "runs") name_runs();
+if (data.kind === "run") settings[0].label = one_name(settings[0].divisor);
 /* The points [step, value] of a column of metrics.csv, or of attention.csv, where the heads that are `taken` are
    averaged. */
 function curve(run, column, taken = () => true) {

@@ -1,4 +1,4 @@
-/* Pictures of attention: thumbnails, matrices, and a row as bars. */
+/* Pictures of attention: triangles with the histogram of their scores, thumbnails, and a row as bars. */
 
 /* data.colors are even steps of the square root, so that small weights can be told apart. */
 const colors = (data.colors || []).map(color => [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16)));
@@ -20,38 +20,39 @@ function paint(canvas, a) {
     context.putImageData(image, 0, 0);
     return canvas;
 }
-/* Draws the matrix of a run's text; a small one has no characters and no colour bar. Outlines are at the keys and the
-   values that queries of recall ask for. */
-function draw_matrix(run, small, on) {
-    const {T, text} = seen(run), side_of_cell = T > 64 ? 832 / T : clamp(Math.round(480 / T), 13, 36);
-    const cell = small ? 10 : side_of_cell, side = T * cell;
-    const left = small ? 2 : 46, top = small ? 2 : 8, W = left + side + (small ? 2 : 66);
-    const H = small ? side + 4 : Math.max(top + side + 46, 200);
+/* The characters of a text along both sides of a triangle. Where cells are smaller than a character, they stand in two
+   or three lines in turn. Without room for three lines there are none. */
+function letters(text, left, bottom, top, cell, size) {
+    const lines = Math.ceil(size / cell);
+    /* The sign for a blank hangs below the line: in a column it would lie on the next character. */
+    const sign = (x, y, c) => el("text", {x, y: visible(c) === "␣" ? y - size / 3 : y, "text-anchor": "middle",
+        class: visible(c) === "␣" ? "blank" : null, "font-size": size}, visible(c));
+    return lines > 3 ? [] : text.flatMap((c, i) => [
+        sign(left - size * (.7 + i % lines), top + (i + .5) * cell + size / 3, c),
+        sign(left + (i + .5) * cell, bottom + size * (1 + i % lines), c)]);
+}
+/* Draws the triangle of a run's text, with a bar of its colours. Outlines are at the keys and the values that queries of
+   recall ask for. */
+function draw_matrix(run, on) {
+    const {T, text} = seen(run), side = 262, cell = side / T, size = 8.5, lines = Math.min(3, Math.ceil(size / cell));
+    const left = 20 + size * lines, top = 4, bottom = top + side, bar = left + .93 * side;
     const rect = more => el("rect", {x: left, y: top, width: side, height: side, ...more});
     const image = el("image", {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"});
     const chosen = [rect({class: "chosen", height: cell}), rect({class: "chosen", width: cell})];
-    const outline = (q, k, kind) => el("rect", {class: `asked ${kind}`, x: left + k * cell + 1, y: top + q * cell + 1,
-        width: cell - 2, height: cell - 2});
+    const outline = (q, k, kind) => el("rect", {class: `asked ${kind}`, x: left + k * cell + .5, y: top + q * cell + .5,
+        width: Math.max(cell - 1, 1), height: Math.max(cell - 1, 1)});
     const outlines = text.map((_, q) => asked(run, q)).map((k, q) => k === null ? null :
         [outline(q, k, "of-key"), outline(q, k + 1, "of-value")]);
-    const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img", ...on,
-        style: small ? null : `max-width: ${1.2 * W}px; min-width: ${Math.min(W, 512)}px`, onkeydown: move_by_key,
-        "aria-label": "attention weights; the arrow keys choose a query and a key"},
-        rect({class: "masked"}), image, outlines, chosen);
-    if (!small) {
-        const band = 180 / data.colors.length, bar = data.colors.map((fill, i) =>
-            el("rect", {x: left + side + 14, y: top + 180 - (i + 1) * band, width: 14, height: band + .5, fill}));
-        /* The sign for a blank hangs below the line: in a column it would lie on the next character. */
-        const sign = (x, y, c) => el("text", {x, y: visible(c) === "␣" ? y - 4 : y, "text-anchor": "middle",
-            class: visible(c) === "␣" ? "blank" : null}, visible(c));
-        svg.append(...cell < 9 ? [] : text.flatMap((c, i) => [sign(left - 9, top + (i + .5) * cell + 4, c),
-            sign(left + (i + .5) * cell, top + side + 13, c)]),
-            label(left + side / 2, top + side + 34, "key"),
-            el("g", {transform: `translate(14 ${top + side / 2}) rotate(-90)`}, label(0, 0, "query")), ...bar,
-            ...[0, .05, .2, .5, 1].map(w =>
-                el("text", {x: left + side + 32, y: top + 180 * (1 - Math.sqrt(w)) + 5}, w)));
-    }
-    return {text: text.join(""), svg, image, chosen, canvas: el("canvas"), left, top, cell, T, a: null};
+    const histogram = el("g", {class: "histogram"}), high = .36 * side / data.colors.length, low = top + .8 * side;
+    const shades = data.colors.map((fill, i) => el("rect", {x: bar, y: low - (i + 1) * high, width: 8, height: high + .5, fill}));
+    const marks = [0, .05, .2, .5, 1].map(w => el("text", {x: bar - 3, y: low + 3 - .36 * side * Math.sqrt(w),
+        "text-anchor": "end", "font-size": 8}, w));
+    const svg = el("svg", {viewBox: `0 0 ${left + side + 4} ${bottom + size * lines + 20}`, tabindex: 0, role: "img", ...on,
+        onkeydown: move_by_key, "aria-label": "attention weights; the arrow keys choose a query and a key"},
+        rect({class: "masked"}), image, shades, marks, outlines, chosen, histogram, letters(text, left, bottom, top, cell, size),
+        el("text", {x: left + side / 2, y: bottom + size * lines + 15, "font-size": 11}, "key →"),
+        el("text", {transform: `translate(11 ${top + side / 2}) rotate(-90)`, "font-size": 11}, "← query"));
+    return {text: text.join(""), svg, image, chosen, histogram, canvas: el("canvas"), left, top, cell, T, a: null};
 }
 function matrix_rows() {
     const {T, raw, scores, w} = matrix.a, text = seen(current()).text;
@@ -59,53 +60,63 @@ function matrix_rows() {
     return [["query", "key", "query_char", "key_char", "raw_score", "score", "weight"],
         ...text.flatMap((_, q) => text.slice(0, q + 1).map((_, k) => row(q, k)))];
 }
-/* The cell of a matrix under the mouse. */
+/* The cell of a triangle under the mouse. */
 function place_of({svg, left, top, cell, T}, event) {
-    const box = svg.getBoundingClientRect();
-    const zoom = svg.viewBox.baseVal.width / box.width;
-    const key = Math.floor(((event.clientX - box.left) * zoom - left) / cell);
-    const query = Math.floor(((event.clientY - box.top) * zoom - top) / cell);
+    const {x, y} = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    const key = Math.floor((x - left) / cell), query = Math.floor((y - top) / cell);
     return query >= 0 && query < T && key >= 0 && key < T ? {query, key: Math.min(key, query)} : null;
 }
 
-/* --- the strip */
-const STRIP = {left: 104, cell: 15, high: 58}; /* where the bars begin, the width of a key, the height of a row */
-/* The largest of |x|, at least `least`; what is not finite does not count. */
-const greatest = (x, least) => x.reduce((most, value) => Math.max(most, finite(value) ? Math.abs(value) : 0), least);
-/* One row of the strip: bars that go up and down from a middle, or up from the bottom. A bar longer than `limit` ends at
-   the edge. */
-function strip_row({name, values, limit, up, normal}, i) {
-    const {left, cell, high} = STRIP, T = matrix.T, middle = (i + .5) * high, zero = up ? (i + 1) * high - 4 : middle;
-    const unit = (up ? high - 10 : high / 2 - 4) / limit;
-    const bar = (value, k) => {
-        const length = unit * clamp(finite(value) ? value : 0, -limit, limit);
-        return el("rect", {class: k === state.key ? "bar of-chosen" : "bar", x: left + k * cell + 2, width: cell - 4,
-            y: zero - Math.max(length, 0), height: Math.abs(length)});
-    };
-    const band = deviations => el("rect", {class: "normal", x: left, width: T * cell, y: zero - deviations * unit,
-        height: 2 * deviations * unit});
-    return [normal ? [2, 1].map(band) : null, el("path", {class: "axis", d: `M${left} ${zero}h${T * cell}`}),
-        Array.from(values, bar), label(left - 8, middle + 4, name, "end"),
-        label(left + T * cell + 6, middle + 4, short(values[state.key]), "start")];
+/* --- the histogram of a head's scores, where its triangle has no cells */
+const BINS = 61, DENSEST = .45; /* the bins, and the density at the upper edge; that of N(0, 1) at 0 is .399 */
+/* The share of numbers per unit in even bins from -limit to limit. What is beyond is in the outer bins. */
+function densities(numbers, limit) {
+    const found = new Float64Array(BINS), width = 2 * limit / BINS, real = numbers.filter(finite);
+    for (const x of real) found[clamp(Math.floor((x + limit) / width), 0, BINS - 1)] += 1 / (real.length * width);
+    return found;
 }
-/* Bars of the chosen query's row: raw scores, scores, weights, each key at its place. The scale of the scores is that of
-   the model as trained, so that the bars move with the slider. Behind the scores of step 0 is N(0, 1), the assumption
-   under the √d_k argument: one standard deviation to either side, and two. */
+/* Raw scores are a line, scores after the division an area, and N(0, 1) a curve: the argument for √d_k expects it of
+   the divided scores before training. The axis is the same at every step and for every divisor of a d_k. */
+function draw_histogram({a, T, left, top, cell, histogram}, run, color, divided) {
+    const side = T * cell, limit = Math.max(4, 3 * Math.sqrt(run.d_k)), small = Math.max(9, side / 42);
+    const [from, to, low, high] = [left + .45 * side, left + .97 * side, top + .34 * side, top + .09 * side];
+    const x = value => from + (value + limit) / (2 * limit) * (to - from);
+    const y = density => low - Math.min(density / DENSEST, 1) * (low - high);
+    const inside = [...Array(T).keys()].flatMap(q => [...a.scores.subarray(q * T, q * T + q + 1)]);
+    const steps = numbers => densities(numbers, limit).reduce((path, density, i) => path +
+        `V${y(density).toFixed(1)}H${x(-limit + (i + 1) * 2 * limit / BINS).toFixed(1)}`, `M${from} ${low}`) + `V${low}`;
+    const normal = Array.from({length: 65}, (_, i) => (i - 32) / 8).map(z =>
+        `${x(z).toFixed(1)} ${y(Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI)).toFixed(1)}`).join("L");
+    const words = (at, text, kind) => el("text", {x: from + at * (to - from), y: high - 4, class: kind, "text-anchor":
+        at === 0 ? "start" : at === 1 ? "end" : "middle", "font-size": small}, text);
+    histogram.setAttribute("style", `--of: ${color}`);
+    histogram.replaceChildren(el("path", {class: "normal", d: `M${normal}`}), el("path", {class: "after", d: steps(inside)}),
+        el("path", {class: "before", d: steps([...a.raw])}), el("path", {class: "axis", d: `M${from} ${low}H${to}`}),
+        words(0, "raw q·k", "of-raw"), words(.5, divided, "of-score"), words(1, "N(0, 1)", "of-normal"),
+        ...[-limit, 0, limit].map(z => el("text", {x: x(z), y: low + small, "text-anchor": "middle", "font-size": small},
+            short(z, 3))));
+}
+
+/* --- the strip */
+/* Bars of the chosen query's row, each key at its place: raw scores, and in front of them on the same axis the scores
+   after the division. What is not finite has no bar. */
 function draw_strip() {
-    const {a, trained, T} = matrix, {query} = state, run = current(), {text, steps} = seen(run);
-    const dot = run.keys["attention.score"] === "dot", first = steps[nearest(run)] === 0;
-    const row = x => x.subarray(query * T, query * T + query + 1), {left, cell, high} = STRIP;
-    const raw = a.raw.subarray(query * (query + 1) / 2, (query + 1) * (query + 2) / 2), W = left + T * cell + 70;
-    const svg = el("svg", {viewBox: `0 0 ${W} ${3 * high + 20}`, role: "img", style: `max-width: ${W}px; min-width: 512px`,
-        "aria-label": `the row of query ${query} as bars: raw scores, scores, weights`},
-        [{name: "raw score", values: raw, limit: greatest(raw, 1e-9)},
-            {name: dot ? "divided score" : "score", values: row(a.scores), limit: greatest(row(trained.scores), 3),
-                normal: dot && first},
-            {name: "weight", values: row(a.w), limit: 1, up: true}].map(strip_row),
-        text.slice(0, query + 1).map((c, k) => label(left + (k + .5) * cell, 3 * high + 14, visible(c))));
-    const theory = !dot ? "" : first ? " Behind the divided scores is N(0, 1), which the argument for √d_k expects before " +
-        "training: two thirds of the scores within the inner band, 95 % within the outer." :
-        " At step 0, N(0, 1) of the argument for √d_k is behind the divided scores.";
-    $("strip").replaceChildren(scrolling(svg), el("p", {class: "how"},
-        `The row of query ${query} “${visible(text[query])}”, a bar for each key; one that is too long ends at the edge.${theory}`));
+    const {a, T} = matrix, {query, key} = state, {text} = seen(current()), left = 104, cell = 15, high = 68, middle = high / 2;
+    const divided = a.scores.subarray(query * T, query * T + query + 1);
+    const raw = a.raw.subarray(query * (query + 1) / 2, (query + 1) * (query + 2) / 2), W = left + T * cell + 110;
+    const greatest = [...raw, ...divided].filter(finite).reduce((most, x) => Math.max(most, Math.abs(x)), 1e-9);
+    const bar = (kind, width) => (value, k) => {
+        const length = (middle - 4) * (finite(value) ? value : 0) / greatest;
+        return el("rect", {class: k === key ? `${kind} of-chosen` : kind, x: left + (k + .5) * cell - width / 2, width,
+            y: middle - Math.max(length, 0), height: Math.abs(length)});
+    };
+    const svg = el("svg", {viewBox: `0 0 ${W} ${high + 20}`, role: "img", style: `max-width: ${W}px; min-width: 512px`,
+        "aria-label": `the row of query ${query} as bars: raw scores, and scores after the division`},
+        el("path", {class: "axis", d: `M${left} ${middle}h${T * cell}`}), Array.from(raw, bar("raw-bar", cell - 2)),
+        Array.from(divided, bar("bar", cell - 8)), label(left - 8, middle - 3, "raw score,", "end"),
+        label(left - 8, middle + 12, "divided score", "end"),
+        label(left + T * cell + 6, middle + 4, `${short(raw[key])} → ${short(divided[key])}`, "start"),
+        text.slice(0, query + 1).map((c, k) => label(left + (k + .5) * cell, high + 14, visible(c))));
+    $("strip").replaceChildren(scrolling(svg), el("p", {class: "how"}, `The row of query ${query} “${visible(text[query])}”, ` +
+        "a bar for each key. Pale: raw scores q·k; solid, on the same axis: what softmax gets."));
 }

@@ -11,5 +11,5 @@
 #undef PATH
 #define NAME report_js
 #define PATH "src/report/elements.js", "src/report/charts.js", "src/report/decoder.js", "src/report/matrix.js", \
-    "src/report/attention.js", "src/report/text.js", "src/report/theory.js", "src/report/page.js"
+    "src/report/attention.js", "src/report/panel.js", "src/report/guide.js", "src/report/text.js", "src/report/theory.js", "src/report/page.js"
 #include "base/embed.inc"

@@ -10,38 +10,15 @@ function table(head, rows, left = false) {
         el("thead", {}, el("tr", {}, head.map(words => el("th", {scope: "col"}, words)))),
         el("tbody", {}, rows.map(row => el("tr", {}, row.map(cell))))));
 }
-/* Shows a single run: what was trained, and what came out. */
-function show_run() {
-    const run = runs[0], keys = run.keys, d = run.description || {};
-    const ends = column => {
-        const points = curve(run, column);
-        return [points.find(p => p[0] === 0)?.[1], points.at(-1)?.[1]];
-    };
-    $("settings").firstChild.textContent = "Results";
-    $("settings").append(table(["", "at step 0", "at the end"], [
-        [`validation loss (nats per ${unit})`, ...ends("val_loss").map(x => fixed(x))],
-        ["training loss (one batch)", ...ends("train_loss").map(x => fixed(x))],
-        ...recalls.length ? [["accuracy", ...ends("val_accuracy").map(x => fixed(x))]] : [],
-        ["entropy of attention", ...ends("entropy").map(x => fixed(x))],
-        ["standard deviation of the scores", ...ends("score_std").map(even)]]));
+/* What a single run trained, and how it ended. */
+function run_words(run) {
+    const keys = run.keys, d = run.description || {}, steps = run.metrics_table.step?.at(-1) ?? 0;
     const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
-    const steps = run.metrics_table.step?.at(-1) ?? 0, text = recalls.length ? "recall" : corpus;
-    const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
+    return [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
         `d_k ${run.d_k}, `, d.parameters ? `${d.parameters.toLocaleString("en")} parameters, ` : "",
-        `trained for ${plural(steps, "step")} of ${optimizers[keys["train.optimizer"]]} on ${text}, seed ${keys["train.seed"]}. `,
-        `Result: ${run.result}${d.error ? `: ${d.error}` : ""}. `,
-        finite(d.best_val_loss) ? `Lowest validation loss: ${fixed(d.best_val_loss)}, at step ${d.best_step}.` : ""];
-    $("words").textContent = plain(words.join(""));
-    const accuracy = ends("val_accuracy")[1];
-    if (finite(accuracy)) $("title").append(`, accuracy ${fixed(accuracy, 3)}`);
-}
-/* The keys that differ between runs. Ignored are where a run writes, and the second divisor where no run switches to
-   it. */
-function differing_keys() {
-    const switched = runs.some(run => run.keys["attention.switch_step"] !== "0");
-    const ignored = ["log.out", switched ? "" : "attention.switch_divisor"];
-    return [...new Set(runs.flatMap(run => Object.keys(run.keys)))]
-        .filter(key => !ignored.includes(key) && new Set(runs.map(run => run.keys[key])).size > 1);
+        `trained for ${plural(steps, "step")} of ${optimizers[keys["train.optimizer"]]} on `,
+        `${recalls.length ? "recall" : corpus}, seed ${keys["train.seed"]}. Result: ${run.result}${d.error ? `: ${d.error}` : ""}. `,
+        finite(d.best_val_loss) ? `Lowest validation loss: ${fixed(d.best_val_loss)}, at step ${d.best_step}. ` : ""].join("");
 }
 const links_of = setting => setting.runs.map(i => {
     const run = runs[i], words = `seed ${run.keys["train.seed"]}: ${run.result} `;
@@ -49,12 +26,13 @@ const links_of = setting => setting.runs.map(i => {
 });
 function show_settings() {
     const sweep = data.kind === "sweep", keys = sweep ? [] : differing_keys();
-    $("words").textContent = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. ` +
+    const counted = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. `;
+    $("settings").firstElementChild.textContent = data.kind === "run" ? "Results" : "Settings";
+    $("words").textContent = plain(data.kind === "run" ? run_words(runs[0]) : counted) +
         (mixed ? "Losses of a text are in nats per character, those of recall per answer; they cannot be compared." :
         `Losses are in nats per ${unit} over the validation split.`) + band_words;
     const arrow = (first, last, text) => `${text(first.mean)} → ${text(last.mean)}`;
     const value = (s, key) => runs[s.runs[0]].keys[key] ?? "–";
-    const number = text => /^-?\d*\.\d+(e[-+]?\d+)?$/.test(text) ? String(exact(Number(text))) : text;
     const columns = [["setting", s => with_color("span", s, s.label)],
         ...sweep ? [["n", s => String(s.val_loss.n)]] : [], ["validation loss", s => interval(s.val_loss)],
         ...mixed ? [["nats per", s => value(s, "data.task") === "recall" ? "answer" : "character"]] : [],
@@ -63,7 +41,7 @@ function show_settings() {
         ["lowest", s => interval(s.best_val_loss)],
         ["entropy, first → last", s => arrow(s.entropy_first, s.entropy_last, x => fixed(x, 3))],
         ["score std, first → last", s => arrow(s.score_std_first, s.score_std_last, even)],
-        ["runs", links_of], ...keys.map(key => [key_name(key), s => number(value(s, key))])];
+        ["runs", links_of], ...keys.map(key => [key_name(key), s => number_text(value(s, key))])];
     const rows = () => [["setting", ...keys, "n", "val_loss", "half", "difference", "difference_half"],
         ...settings.map(s => [s.label, ...keys.map(key => runs[s.runs[0]].keys[key] ?? ""), s.val_loss.n,
             s.val_loss.mean, s.val_loss.half, s.difference?.mean, s.difference?.half])];
@@ -82,9 +60,8 @@ function show_losses() {
     const pale = settings.length > 6 ? [] : settings.map(s => ({...series_of(s, "train_loss"), band: null, pale: true,
         ...single ? {label: "training (one batch)", color: "#8c8c8c"} : {label: null}}));
     const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true}));
-    const tables = (data.ngram_losses || []).map((y, i) => ({y,
-        label: `a table of ${["characters", "character pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`,
-        short: `${["characters", "pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`}));
+    const tables = (data.ngram_losses || []).map((y, i) =>
+        ({y, label: `${["characters", "pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`}));
     if (single) validation[0].label = "validation";
     chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`,
         how: `the mean of −ln p(next ${unit}); lower is better${!mixed && pairs.size === 1 ? `, and guessing costs ln ${[...pairs]}` : ""}. ` +
@@ -128,17 +105,6 @@ function show_training() {
             log_y, small: true, series});
     }
 }
-function show_samples() {
-    const texts = (runs[0].samples || "").split(/^==== (step \d+, validation loss \S+) ====\n/m).slice(1);
-    if (data.kind !== "run" || !texts.length) return $("samples").remove();
-    const last = texts.length / 2 - 1, shown = el("div"), show = () => shown.replaceChildren(
-        el("h3", {}, texts[2 * slider.value]), el("pre", {}, texts[2 * slider.value + 1].trimEnd()));
-    const slider = el("input", {type: "range", id: "sample", max: last, value: last, "aria-label": "evaluation",
-        oninput: show});
-    $("samples").append(el("p", {class: "how"}, "How to read this: what the model wrote at each evaluation, always " +
-        "with the same random numbers. Move the slider through training."), slider, shown);
-    show();
-}
 /* run.json and config.ini, of the sweep or of each run. */
 function show_setup() {
     const all = data.kind === "sweep" || data.theory ? [{...data, name: data.title}] : runs;
@@ -154,16 +120,31 @@ function show_setup() {
 const root = document.documentElement;
 root.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 $("theme").addEventListener("click", () => { root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; });
+/* Several runs that are compared are summarized as a sweep is: the lowest and the highest loss. */
+function heading() {
+    const ended = settings.filter(s => finite(s.val_loss?.mean)).sort((a, b) => a.val_loss.mean - b.val_loss.mean);
+    const accuracy = data.kind === "run" ? curve(runs[0], "val_accuracy").at(-1) : null;
+    if (accuracy) return `${one_name(data.heading)}, accuracy ${fixed(accuracy[1], 3)}`;
+    if (data.kind !== "runs" || mixed || ended.length < 2) return one_name(data.heading ?? "");
+    const words = s => `${fixed(s.val_loss.mean, 3)} for ${s.label}`;
+    return `${data.heading}: validation loss ${words(ended[0])} to ${words(ended.at(-1))}`;
+}
 document.title = `${data.title}: sqrtdk`;
-$("title").textContent = data.heading;
-$("why").textContent = plain(data.why || "");
+$("title").textContent = plain(heading());
+$("why").textContent = one_name(plain(data.why || ""));
 $("notes").textContent = data.notes.join(" ");
 if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */
-const show_results = data.kind === "run" ? show_run : show_settings;
-const parts = data.theory ? [show_theory] : [show_results, show_losses, show_attention, show_training, show_samples];
-for (const show of [...parts, show_setup]) show();
-for (const {id, firstChild: title} of document.querySelectorAll("main > section"))
-    document.querySelector("nav").append(el("a", {href: `#${id}`}, title.textContent));
+const parts = data.theory ? {figures: show_theory} : {settings: show_settings, loss: show_losses,
+    attention: show_attention, training: show_training};
+for (const [id, show] of Object.entries({...parts, setup: show_setup}))
+    try {
+        show();
+    } catch (error) {
+        ($(id) ?? $("setup")).append(el("p", {class: "lost"}, `This part cannot be shown: ${damaged(error)}.`));
+    }
+for (const section of document.querySelectorAll("main > section"))
+    document.querySelector("nav").append(el("a", {href: `#${section.id}`}, section.firstElementChild.textContent));
+if (!data.theory) $("settings").firstElementChild.after($("why"), $("words"));
 for (const draw of drawings) draw();
 $("unscripted").remove();
 addEventListener("resize", () => drawings.forEach(draw => draw()));

@@ -14,9 +14,9 @@
 /* The most parameters for `auto`, 2 MB in fp16; windows for the curve of losses; bytes of a window's position. */
 enum { AUTO_PARAMETERS = 1000000, EXCERPT = 8, POSITION_BYTES = 12, HALF_INFINITY = 0x7c00 };
 
-/* The magnitude of x in fp16 (IEEE 754 binary16), rounded to nearest, ties to even; HALF_INFINITY from 65520 on. A
-   number in fp16 is an integer below 2048 times a power of two. Adding the integer's highest bit raises the exponent by
-   1, as the format requires. */
+/* Returns the magnitude of x in fp16 (IEEE 754 binary16), rounded to nearest, ties to even; HALF_INFINITY from 65520
+   on. A number in fp16 is an integer below 2048 times a power of two. Adding the integer's highest bit raises the
+   exponent by 1, as the format requires. */
 static unsigned half_of(double x) {
     int exponent;
     if (x >= 65520) return HALF_INFINITY;
@@ -103,7 +103,7 @@ static Json *model_json(Run *run, Model *m) {
     return json;
 }
 
-/* Why a model of this size is not in the page; NULL if it is. */
+/* Returns why a model of this size is left out of the page; NULL: it is not. */
 static const char *reason_against(const ModelShape *shape, size_t parameters, PageModel wanted, double *room) {
     const double bytes = (double)parameters * 2 * 4 / 3 + 2.0 * EXCERPT * (double)shape->T * POSITION_BYTES;
     if (wanted == PAGE_MODEL_YES) return NULL;
@@ -115,7 +115,7 @@ static const char *reason_against(const ModelShape *shape, size_t parameters, Pa
     return NULL;
 }
 
-/* What report_model is asked, and the model that it returns. */
+/* The arguments of report_model, and the model that it returns. */
 typedef struct {
     const char *directory;
     double *room;

@@ -24,13 +24,21 @@ Json *report_run_data(const char *const *directories, size_t count);
 Json *report_sweep_data(const char *directory);
 Json *report_theory_data(const char *directory);
 
+/* run_files.c. report_add_file adds the text of a file, and nothing if there is no such file. A log's rows come in
+   groups of `group`, of which about `limit` are kept; group 0: the whole file. report_add_samples adds the samples of a
+   run, {step, text} each: the last ones that `limit` bytes of samples.txt hold. A text has log.sample_tokens
+   characters, or fewer if a signal cut the last one short. So nothing that a model writes is read as the line that
+   begins the next sample. */
+void report_add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit);
+void report_add_samples(Json *json, const SweepRun *run, size_t limit);
+
 /* parameters.c. Returns the model of a run, or the reason why it is left out ("left_out"). *room is the number of bytes
    by which the page may still grow; the model's bytes are subtracted. A checkpoint that cannot be read is an error,
    unless the run `diverged`. */
 Json *report_model(const char *directory, bool diverged, double *room);
 
 /* styles.c. report_sort lists all settings of a sweep in the order in which they are shown: by divisor, then by the
-   other swept keys. report_style returns the colour of a setting, which its divisor decides; the other swept keys
-   decide `dash` (pixels; 0: a whole line). Where the divisor is not swept, each setting has a colour of its own. */
+   other swept keys. report_style returns the colour of a setting, which its divisor decides; settings of one divisor
+   differ in `dash` (pixels; 0: a whole line). If all settings have the same divisor, each has another colour. */
 void report_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
 Color report_style(const Sweep *sweep, size_t setting, double *dash);

@@ -1,12 +1,12 @@
-/* How the settings of a sweep are shown: in which order, and with which colours and dashes. */
+/* The order in which the settings of a sweep are shown, and their colours and dashes. */
 #include <stdlib.h>
 
 #include "report/report.h"
 
 static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs[s->settings[setting].run[0]].config; }
 
-/* A setting's value of a swept key, as settings are ordered by it: the divisor for the d_k of the first setting, a
-   number, or the place of a value that is no number in the config. */
+/* Returns a setting's value of a swept key, by which settings are ordered: the divisor for the d_k of the first
+   setting, a number, or the place of a value that is no number in the config. */
 static double number_of(const Sweep *s, size_t axis, size_t setting) {
     char text[CONFIG_VALUE_MAX], *end;
     const Config *c = config_of(s, setting);
@@ -34,7 +34,7 @@ void report_sort(const Sweep *s, size_t order[RUNS_MAX]) {
     }
 }
 
-/* The divisor that a setting's style is chosen by. A number that equals a named divisor for this d_k is drawn as
+/* Returns the divisor that decides a setting's style. A number that equals a named divisor for this d_k is drawn as
    that: 8 as √d_k where d_k is 64. */
 static ScaleDivisor named_divisor(const Config *config) {
     static const ScaleMode named[] = {SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK};
@@ -47,16 +47,18 @@ static ScaleDivisor named_divisor(const Config *config) {
 
 Color report_style(const Sweep *s, size_t setting, double *dash) {
     static const double dashes[] = {0, 9, 4, 16, 2, 24};
-    size_t smaller = 0;
-    char name[64];
-    *dash = 0;
-    if (s->divisor_axis == s->axes.count && s->setting_count > 1) return palette_divisor("", setting);
-    *dash = dashes[s->settings[setting].others % (sizeof dashes / sizeof *dashes)];
     const ScaleDivisor divisor = named_divisor(config_of(s, setting));
+    size_t smaller = 0, before = 0;
+    bool divisors_differ = s->setting_count == 1;
+    char name[64];
     for (size_t g = 0; g < s->setting_count; g++) {
-        const ScaleDivisor other = config_of(s, g)->attention.scale_divisor;
+        const ScaleDivisor other = named_divisor(config_of(s, g));
+        const bool same = other.mode == divisor.mode && (other.mode != SCALE_NUMBER || other.number == divisor.number);
+        divisors_differ = divisors_differ || !same;
+        before += g < setting && same;
         smaller += s->settings[g].others == 0 && other.mode == SCALE_NUMBER && other.number < divisor.number;
     }
+    *dash = divisors_differ ? dashes[before % (sizeof dashes / sizeof *dashes)] : 0;
     scale_text(divisor, name, sizeof name);
-    return palette_divisor(name, smaller);
+    return divisors_differ ? palette_divisor(name, smaller) : palette_divisor("", setting);
 }

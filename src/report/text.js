@@ -3,11 +3,20 @@
    this text (`seen`), computed with the divisor of its slider, or where that is null, as trained. */
 const seen = (run, divisor) => (divisor === null ? run.own?.trained : run.own) ?? run.snapshots;
 const has_model = run => Boolean(run.model?.parameters);
-const model_of = run => run.decoder ??= make_model(run);
+/* The decoder of a run's model. A model whose data are damaged is left out, as one that is too large. */
+function model_of(run) {
+    if (!run.decoder)
+        try {
+            run.decoder = make_model(run);
+        } catch (error) {
+            run.model = {left_out: damaged(error)};
+        }
+    return run.decoder;
+}
 const modelled = () => settings.map(run_of).filter(run => run && has_model(run));
 /* What the reader typed, null where the field has the run's text, and which generator writes into it; whether the page
    was painted; until when the curve waits, its timer, and whose is shown. */
-const text = {typed: null, writing: null, painted: false, quiet: 0, timer: 0, visible: false, shown: null, drawn: null};
+const text = {typed: null, writing: null, painted: false, quiet: 0, timer: 0, shown: null, drawn: null};
 /* `SLICE` is how many milliseconds are computed before the browser may draw and listen. */
 const SLICE = 30, WRITTEN = 200, NEXT = 10, OCTAVES = 4;
 
@@ -30,6 +39,8 @@ function follow() {
     $("own-note").textContent = plain(left_out ? `The model of this run is not in this page: ${left_out}.` :
         no_excerpt ? `There is no curve of losses: ${no_excerpt}.` : "");
     $("curve").hidden = !own || !run.model.excerpt || run.keys["attention.score"] === "additive";
+    $("curve").classList.toggle("elsewhere", !at_last_step(run));
+    $("own-shown").classList.toggle("elsewhere", !at_last_step(run));
     if (text.typed === null) $("text").value = plain(run.snapshots.text.join(""));
     if (!own || !text.painted) return;
     const steps = following = read_all([run, ...modelled().filter(other => other !== run)]);
@@ -41,6 +52,8 @@ function follow() {
     if (!advance(steps)) setTimeout(go_on);
     show_text(run);
     if (text.shown === run) text.drawn();
+    clearTimeout(text.timer);
+    text.timer = setTimeout(pursue);
 }
 
 /* --- reading the text */
@@ -75,9 +88,10 @@ function* read_all(all) {
 }
 /* The mean loss of the text; NaN without a model. */
 const loss_of = run => mean((run.losses ?? []).filter((_, i) => i > 0 && counts(run, i)));
-/* The matrix shows what was logged until the text or the divisor changes, and at earlier steps, whose model is not
-   here. */
-const at_last_step = ({snapshots: {steps}}) => nearest_of(steps, state.step) === steps.length - 1;
+/* The matrix shows what was logged until the text or the divisor changes, and at other steps than the model's: the last
+   one, or while a run trains that of its last checkpoint. */
+const at_last_step = ({snapshots: {steps}, model}) =>
+    nearest_of(steps, state.step) === nearest_of(steps, model?.step ?? steps.at(-1));
 function shows_own(run) {
     const changed = text.typed !== null || run.reading.divisor !== null;
     return changed && run.reading.ids.length > 0 && at_last_step(run);
@@ -167,13 +181,10 @@ function divisors_of(run) {
     const trained = Math.exp(-mean(model_of(run).heads.flat().map(head => Math.log(Math.abs(head.multiplier)))));
     const grid = Array.from({length: 4 * OCTAVES + 1}, (_, i) => trained * 2 ** (i / 2 - OCTAVES));
     const root = Math.sqrt(run.d_k), same = (b, c) => Math.abs(b / c - 1) < 1e-6;
-    const named = [["none", 1], ["√d_k", root], ["2√d_k", 2 * root], ["d_k", run.d_k]]
-        .filter(([, c]) => c > grid[0] && c < grid.at(-1));
-    const all = [trained, ...grid, ...named.map(([, c]) => c)]
-        .filter((c, i, list) => list.findIndex(b => same(b, c)) === i);
-    const names = c => named.filter(([, b]) => same(b, c)).map(([name]) => name);
-    return {trained, all, marks: all.filter((c, i) => i === 0 || names(c).length).map((x, i) =>
-        ({x, label: [...names(x), short(x)].join(" = ") + (i === 0 ? ", as trained" : "")}))};
+    const named = [1, root, 2 * root, run.d_k].filter(c => c > grid[0] && c < grid.at(-1));
+    const all = [trained, ...grid, ...named].filter((c, i, list) => list.findIndex(b => same(b, c)) === i);
+    const marked = all.filter(c => [trained, ...named].some(b => same(b, c))).sort((a, b) => a - b);
+    return {trained, all, marks: marked.map(x => ({x}))};
 }
 function* curve_steps(run) {
     const {trained, all} = divisors_of(run), losses = new Map();
@@ -190,26 +201,26 @@ function* curve_steps(run) {
     }
     run.curve = losses;
 }
+/* The curve, beside the slider of the divisor. It is of the model after training, and pale at any other step. */
 function show_curve(run) {
-    const {color} = settings[state.setting], {marks} = divisors_of(run);
-    const here = c => c === null ? [] : [{x: c, now: true, label: `now ${short(c)}`}];
+    const {color} = settings[state.setting], {marks, trained} = divisors_of(run);
     const points = [...run.curve].sort((a, b) => a[0] - b[0]);
     if (text.drawn) drawings.splice(drawings.indexOf(text.drawn), 1);
-    $("curve-words").textContent = "";
     $("curve-chart").replaceChildren();
-    chart($("curve-chart"), {title: "Loss of this model under other divisors", name: "divisors", x: "divisor",
-        y: `loss (nats per ${unit_of(run)})`, log_x: true, series: [{label: "loss", color, points}],
-        marks: () => [...marks, ...here(state.divisor)],
-        how: `the mean loss on ${plural(run.model.excerpt.length, "window")} of validation text. It is the trained ` +
-            "model with its scores divided by another number, not a model that was trained with that divisor."});
+    chart($("curve-chart"), {title: `Step ${run.model.step}: loss under other divisors`, name: "divisors", x: "", y: "", at: "÷",
+        height: 88, log_x: true, least: .05, first: trained, series: [{label: "loss", color, points}],
+        marks: () => [...marks, {x: clamp(state.divisor ?? trained, points[0][0], points.at(-1)[0]), now: true}]});
     text.drawn = drawings.at(-1);
     text.drawn();
+    $("curve-words").textContent = "";
+    $("curve-chart").title = `The mean loss on ${plural(run.model.excerpt.length, "window")} of validation text, in nats ` +
+        `per ${unit_of(run)}, of the trained model with its scores divided by another number.`;
 }
-/* Computes the curve of the run that is chosen while it is in view and nobody touches the page. */
+/* Computes the curve of the run that is chosen while nobody touches the page. */
 function pursue() {
     const run = current(), idle = performance.now() > text.quiet && !text.writing;
     clearTimeout(text.timer);
-    if (!text.visible || $("curve").hidden) return;
+    if ($("curve").hidden) return;
     if (text.shown !== run) $("curve-chart").replaceChildren();
     if (run.curve && text.shown !== run) show_curve(text.shown = run);
     if (!run.curve && idle) advance(run.curving ??= curve_steps(run));
@@ -225,13 +236,10 @@ function show_model() {
     $("temperature").addEventListener("input", () => { $("temperature-value").textContent = $("temperature").value; });
     for (const type of ["pointerdown", "keydown", "input", "wheel"])
         addEventListener(type, wait, {capture: true, passive: true});
-    new IntersectionObserver(entries => {
-        text.visible = entries.at(-1).isIntersecting;
-        pursue();
-    }).observe($("curve"));
     stop_writing();
     requestAnimationFrame(() => setTimeout(() => { /* the page is there before its parameters are decoded */
         text.painted = true;
+        modelled().forEach(model_of);
         update();
     }));
 }

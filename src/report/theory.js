@@ -4,10 +4,10 @@ function show_theory() {
     const rows = lines.map(line => Object.fromEntries(names.map((name, i) => [name, line[i]])));
     rows.sort((a, b) => a.d_k - b.d_k);
     const way_of = row => row.score === "dot" ? row.divisor : row.score, ways = [...new Set(rows.map(way_of))];
-    const labels = {none: "÷ 1 (undivided)", sqrt_dk: "÷ √d_k", dk: "÷ d_k", "2sqrt_dk": "÷ 2√d_k",
+    const labels = {none: "÷ 1", sqrt_dk: "÷ √d_k", dk: "÷ d_k", "2sqrt_dk": "÷ 2√d_k",
         additive: "additive", cosine: "cosine · √d_k", sink: "sink, ÷ √d_k", softcap: "softcap 30"};
     const others = ways.filter(way => !data.divisors[way]), n = +rows[0].keys, section = $("loss");
-    for (const id of ["settings", "attention", "training", "samples"]) $(id).remove();
+    for (const id of ["settings", "attention", "training"]) $(id).remove();
     section.id = "figures";
     section.firstChild.textContent = "Before training, against d_k";
     $("title").textContent = `Attention of random queries and keys: d_k ${rows[0].d_k} to ${rows.at(-1).d_k}, ` +

@@ -100,6 +100,17 @@ static void write_page(void *trainer) {
     if (t->options->report) t->options->report(t->run.locked);
 }
 
+void trainer_show(Trainer *t) {
+    static void (*const parts[])(void *) = {draw_losses, write_page};
+    const double now = omp_get_wtime();
+    if (!t->run.locked || now < t->next_page) return;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        Error ignored; /* the end of the run writes both again, and reports what fails */
+        (void)protect(parts[i], t, &ignored);
+    }
+    t->next_page = now + 20 * (omp_get_wtime() - now);
+}
+
 void trainer_end(Trainer *t) {
     static void (*const ends[])(void *) = {read_losses, draw_losses, record_end, write_page};
     progress_clear(t->options->progress);

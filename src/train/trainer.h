@@ -29,7 +29,8 @@ typedef struct {
     const TrainOptions *options;
     Run run;
     RunState state;
-    double start; /* when the run began (omp_get_wtime), as if it had never been stopped */
+    double start;     /* when the run began (omp_get_wtime), as if it had never been stopped */
+    double next_page; /* before this time trainer_show does nothing */
     Model model;
     Engine engine; /* of the model */
     Optimizer optimizer;
@@ -72,11 +73,13 @@ Trainer *trainer_resume(const char *directory, const char *const *overrides, siz
    the best parameters so far and writes a sample; a signal that cuts this short is stored in trainer->signal.
    trainer_measure writes the statistics and pictures of attention. trainer_log checks that loss and gradients are
    finite (an error of status STATUS_DIVERGED), writes the row of metrics.csv at each evaluation and every log.every
-   steps, and shows the step in the terminal. trainer_save writes a checkpoint. */
+   steps, and shows the step in the terminal. trainer_show draws the loss curves and writes the page of the run so far,
+   unless that would take more than a twentieth of the time. trainer_save writes a checkpoint. */
 void trainer_begin(Trainer *trainer);
 void trainer_evaluate(Trainer *trainer);
 void trainer_measure(Trainer *trainer);
 void trainer_log(Trainer *trainer);
+void trainer_show(Trainer *trainer);
 void trainer_save(Trainer *trainer);
 
 /* Draws the loss curves, and writes to run.json and the page how the run ended, also if an error ended the loop
