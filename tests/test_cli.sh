@@ -650,7 +650,7 @@ check "runs in summary.csv" "run scale_divisor=none scale_divisor=sqrt_dk " \
     "$(cut -d, -f1 runs/sweep/summary.csv | tr '\n' ' ')"
 check "the run sqrt_dk of a sweep, and the same run by itself" "$(cut -d, -f1,2,4-6 runs/tiny/metrics.csv)" \
     "$(cut -d, -f1,2,4-6 runs/sweep/scale_divisor=sqrt_dk/metrics.csv)"
-cp -R runs/sweep kept
+cp -Rp runs/sweep kept # with its times, since a page that is older than its run.json is made again
 ends 0 "$train" sweep sweep.ini --threads 3
 check "lines about runs of: $name" 2 "$(grep -c '^\[[12]/2\] scale_divisor=.*: val [0-9.]* at step 20, ' "$said/err")"
 check_match "stderr of: $name" 'runs/sweep-2: 2 runs, 2 at a time with 1 thread each' "$(cat "$said/err")"
@@ -714,7 +714,7 @@ check_match "stdout of: $name" "the tables: ./train sweep 'my sweep' --tables" "
 ends 0 "$train" sweep "my sweep" --tables
 check_match "stdout of: $name" "to resume: ./train resume 'my sweep'" "$(cat "$said/out")"
 refuses 2 "continue that sweep with ./train resume 'my sweep'" "$train" sweep sweep.ini --out "my sweep"
-refuses 2 "name the new directory: ./train export 'my run' --hf DIR" "$train" export "my run"
+refuses 2 "name a new or an empty directory: ./train export 'my run' --hf DIR" "$train" export "my run"
 
 # --- gradients, in double precision by the program beside this one, whatever the two are called
 set -- --set model.d_model=4 --set model.d_k=3 --set model.context=4 --set data.corpus=corpus.txt
