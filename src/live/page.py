@@ -21,7 +21,7 @@ def preset(name, path):
     text = re.sub(r"^[;#].*\n", "", Path(path).read_text(), flags=re.M)
     text = re.sub(r"\[(sweep|attention)\]\n(?:.+\n)*", "", text)
     shown = re.search(r'attention_text = "(.*)"', text)
-    text = re.sub(r"(\[eval\]\n)every = \d+", r"\1every = 25", text)
+    text = re.sub(r"(\[eval\]\n)every = .*", r"\1every = 25", text)
     return {"name": name, "config": text.strip() + "\n",
             "text": shown.group(1).replace("\\n", "\n") if shown else "aQbXcZdWeMfKgNhPcZaQeMbX"}
 
