@@ -13,8 +13,11 @@ function first_divisor([name]) {
     const keys = live_keys(), d_k = Number(keys["model.d_k"] ?? keys["model.d_model"] / (keys["model.heads"] ?? 1)) || 64;
     return {none: 1, sqrt_dk: Math.sqrt(d_k), "2sqrt_dk": 2 * Math.sqrt(d_k), dk: d_k}[name];
 }
+/* The colour that this divisor has below, on the page of the trained models. */
+const color_of_divisor = (name, i) =>
+    settings.find(s => runs[s.runs[0]].keys["attention.scale_divisor"] === name)?.color ?? data.palette[i];
 function make_lane(choice, i) {
-    const [name, words] = choice, color = data.palette[i], lane = {name, words, color, divisor: first_divisor(choice),
+    const [name, words] = choice, color = color_of_divisor(name, i), lane = {name, words, color, divisor: first_divisor(choice),
         losses: [], evaluations: [], entropy: [], deviation: [], moves: [], step: 0, attention: null, done: false};
     for (const part of ["title", "loss", "figures", "speed"]) lane[part] = el("p", {class: part});
     lane.title = el("output");
