@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/machine.h"
@@ -76,16 +77,27 @@ static _Noreturn void refuse(const Directory *d, const Owner *o) {
 
 typedef enum { OWNER_NONE, OWNER_ENDED, OWNER_LIVES } OwnerState;
 
+/* Returns whether an owner on this host is known to have ended. */
+static bool has_ended(const Owner *o, const Owner *self) {
+    return o->process != 0 && strcmp(o->host, self->host) == 0 && !process_lives(o->process, o->start);
+}
+
 /* Finds the owner of an open directory. Asks for flock first, which a process holds before it makes its file. One that
    was killed as it made the file leaves an empty one. An owner that may live, on another host, is an error. */
 static OwnerState find_owner(const Directory *d, Owner *other) {
     char text[OWNER_TEXT] = "";
     const Owner self = describe_self();
-    const bool flocked = flock(d->fd, LOCK_EX | LOCK_NB) == 0, blocked = !flocked && errno == EWOULDBLOCK;
+    bool flocked = flock(d->fd, LOCK_EX | LOCK_NB) == 0, blocked = !flocked && errno == EWOULDBLOCK;
     const bool there = read_owner(d->fd, text);
     if (!there && errno != ENOENT) usage_error("cannot read %s/" OWNER_FILE ": %s", d->path, strerror(errno));
     const bool known = owner_parse(text, other);
     if (!known) *other = (Owner){.job = "-"};
+    /* What a killed owner was just starting has its lock until it runs. */
+    for (int tries = 0; blocked && has_ended(other, &self) && tries < 100; tries++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        flocked = flock(d->fd, LOCK_EX | LOCK_NB) == 0;
+        blocked = !flocked;
+    }
     if (blocked) return OWNER_LIVES;
     if (!there) return OWNER_NONE;
     if (!known && flocked && !*text) return OWNER_ENDED;
@@ -93,8 +105,7 @@ static OwnerState find_owner(const Directory *d, Owner *other) {
         usage_error("%s/" OWNER_FILE " does not name a process, as this program writes it there: if no process trains "
                     "in that directory, remove the file",
                     d->path);
-    if (strcmp(other->host, self.host) == 0)
-        return flocked || !process_lives(other->process, other->start) ? OWNER_ENDED : OWNER_LIVES;
+    if (strcmp(other->host, self.host) == 0) return flocked || has_ended(other, &self) ? OWNER_ENDED : OWNER_LIVES;
     if (strcmp(other->job, self.job) != 0 || strcmp(self.job, "-") == 0) refuse(d, other);
     return OWNER_ENDED;
 }
