@@ -248,10 +248,10 @@ mutant() {
     cp "mutant/$build/train-mpi" "$1"
     rm -rf mutant
 }
-mutant other-kernels src/gemm/matmul.c 's/"sqrtdk", "sqrtdk"/"others", "others"/; s/"OpenBLAS"/"AnotherBLAS"/'
+mutant other-kernels src/gemm/matmul.c '/names\[\] = /s/"sqrtdk"/"others"/g; s/"OpenBLAS"/"AnotherBLAS"/'
 refused 1 'rank 2: the kernel of products is (others|AnotherBLAS), and that of rank 0 is (sqrtdk|OpenBLAS)' \
     mpirun -q -n 2 ./train-mpi tiny.ini --out new : -n 1 ./other-kernels tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new
-mutant other-update src/train/optimizer.c 's/(root + k.eps)/(root + 2 * k.eps)/'
+mutant other-update src/ops/update.c 's/(root + k.eps)/(root + 2 * k.eps)/'
 mpirun -q -n 1 ./train-mpi tiny.ini --quiet --out drift : -n 1 ./other-update tiny.ini --quiet --out drift >said 2>&1
 check "status of ranks that drift apart" 1 $?
 check_match "what they say" 'rank 1: the hash of the parameters after 25 steps is [0-9a-f]{16}, and that of rank 0 is' "$(cat said)"
