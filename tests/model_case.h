@@ -45,7 +45,8 @@ static inline ModelShape shape_of(const Case *c) {
                     .F = c->F ? c->F : 20,
                     .V = c->V ? c->V : 11,
                     .L = c->L ? c->L : 2};
-    s.pre_norm = !c->post, s.activation = c->relu ? ACTIVATION_RELU : ACTIVATION_GELU, s.bias = !c->no_bias, s.tied = !c->untied, s.dropout = c->dropout;
+    s.pre_norm = !c->post, s.activation = c->relu ? ACTIVATION_RELU : ACTIVATION_GELU, s.bias = !c->no_bias,
+    s.tied = !c->untied, s.dropout = c->dropout;
     s.attention.divisor = divisor_value(c->divisor, s.attention.D);
     s.attention.multiplier = (real)(1 / s.attention.divisor);
     return s;
