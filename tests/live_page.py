@@ -3,7 +3,7 @@
 moved while its model learns; the program's own words name a mistake; nothing is loaded from anywhere.
 
 tests/live_page.py --shots DIR       saves pictures of the page instead, at three sizes and while it trains
-tests/live_page.py --picture FILE    saves one after training, for README
+tests/live_page.py --picture FILE    saves one after 500 steps, for README
 """
 import json, os, re, sys, time
 
@@ -118,11 +118,12 @@ def shots(page, directory):
 
 def picture(page, path):
     page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                 {"width": 1100, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
+                                 {"width": 1100, "height": 1010, "deviceScaleFactor": 1, "mobile": False})
     press(page, Keys.SPACE)
-    wait(page, "training.lanes.length && training.lanes.every(lane => lane.done)", 900)
+    wait(page, "training.lanes.length && training.lanes.every(lane => lane.step > 500)", 900)
+    press(page, Keys.SPACE)
     page.js("scrollTo(0, 0)")
-    page.browser.find_element(By.ID, "train").screenshot(path)
+    page.browser.save_screenshot(path)
 
 
 def main(arguments):

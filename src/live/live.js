@@ -2,6 +2,7 @@
 const live_parts = JSON.parse(document.getElementById("live").textContent); /* module, worker, corpus, presets */
 const DIVISORS = [["none", "undivided", 1], ["sqrt_dk", "÷ √d_k", .5], ["2sqrt_dk", "÷ 2√d_k", .5], ["dk", "÷ d_k", 1]];
 const REDRAW = 400; /* milliseconds between two drawings of the charts */
+const AHEAD = 20; /* steps that a lane may be ahead of the slowest */
 const training = {lanes: [], running: false, seed: 1, baselines: [], moved: [], drawn: 0};
 const rate_factor = () => 2 ** Number($("train-rate").value);
 /* Keys of a config's text; a later section of the same name adds to the first. */
@@ -111,7 +112,7 @@ function hear(lane, message) {
             lane.speed.textContent = `${((lane.step - since.step) / (now - since.time) * 1000).toFixed(1)} steps per second`;
             lane.since = {time: now, step: lane.step};
         } else lane.since = since;
-        lane.done ||= message.done;
+        lane.done ||= message.done || message.diverged;
         if (message.diverged) lane.speed.textContent = "diverged: the loss is not finite";
     }
     if (message.config) save(`${lane.name}.ini`, "text/plain", moved_words(lane) + message.config);
@@ -123,9 +124,19 @@ function hear(lane, message) {
         lane.deviation.push([message.step, message.statistics.score_std]);
         paint_lane(lane);
     }
+    keep_together();
     if (training.lanes.every(other => other.done)) training.running = false;
     show_running();
     draw_lanes(false);
+}
+/* Keeps the lanes together: one that is ahead waits for the others. */
+function keep_together() {
+    const learning = training.lanes.filter(lane => !lane.done), slowest = Math.min(...learning.map(lane => lane.step));
+    for (const lane of training.running ? learning : []) {
+        const waits = lane.step > slowest + (lane.waits ? AHEAD / 2 : AHEAD);
+        if (waits !== Boolean(lane.waits)) send(lane, {do: waits ? "pause" : "run"});
+        lane.waits = waits;
+    }
 }
 /* The triangle of the last layer's last head: the weights of each query, row by row. */
 function paint_lane(lane) {
@@ -172,7 +183,7 @@ function run_or_pause() {
     if (!training.lanes.length || training.lanes.every(lane => lane.done)) return start(true);
     training.running = !training.running;
     for (const lane of training.lanes) {
-        lane.since = undefined;
+        lane.since = lane.waits = undefined;
         send(lane, {do: training.running ? "run" : "pause"});
     }
     show_running();
