@@ -88,6 +88,7 @@ size_t matmul_buffer_bytes(bool bf16);
    set to one thread per call, and its OpenMP build then limits omp_get_max_threads to one as well. */
 int matmul_threads_offered(void);
 
-/* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
+/* The kernels that OpenBLAS chose, as it names them ("SkylakeX"), and its build, "OpenMP" or "pthread"; "not loaded" as
+   long as no product needed it. */
 const char *matmul_core(void);
-bool matmul_is_openmp_build(void);
+const char *matmul_build(void);

@@ -46,12 +46,16 @@ void matmul_openblas(const Product *o, const void *a, const void *b, real *c) {
                   (int)o->lda, b, (int)o->ldb, o->accumulate ? 1 : 0, c, (int)o->ldc);
 }
 
+static const char NOT_LOADED[] = "not loaded";
+
 const char *matmul_core(void) {
+    if (!openblas_gemm) return NOT_LOADED;
     __typeof__(openblas_get_corename) *const core = find_function("openblas_get_corename");
     return core();
 }
 
-bool matmul_is_openmp_build(void) {
+const char *matmul_build(void) {
+    if (!openblas_gemm) return NOT_LOADED;
     __typeof__(openblas_get_parallel) *const build = find_function("openblas_get_parallel");
-    return build() == OPENBLAS_OPENMP;
+    return build() == OPENBLAS_OPENMP ? "OpenMP" : "pthread";
 }

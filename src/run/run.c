@@ -38,10 +38,8 @@ void run_begin(Run *run, const Model *model, const char *command_line, Progress 
     corpus_fingerprint(&run->corpus, fingerprint);
     if (ranks_count() > 1) js_set(d, "ranks", js_size(ranks_count()));
     js_set(d, "products", js_text(matmul_kernels(model->shape.attention.bf16)));
-    if (!matmul_is_own()) {
-        js_set(d, "blas_core", js_text(matmul_core()));
-        js_set(d, "blas_build", js_text(matmul_is_openmp_build() ? "OpenMP" : "pthread"));
-    }
+    js_set(d, "blas_core", js_text(matmul_core()));
+    js_set(d, "blas_build", js_text(matmul_build()));
     js_set(d, "name", js_text(run->config.name));
     js_set(d, "corpus", js_text(fingerprint));
     js_set(d, "vocabulary", js_size(model->shape.V));
@@ -80,7 +78,7 @@ static Json *resumed_entry(const Model *model, size_t step, const char *command_
     js_set(now, "command", js_text(command_line));
     js_set(now, "threads", js_size(model->threads));
     if (ranks_count() > 1) js_set(now, "ranks", js_size(ranks_count()));
-    if (!matmul_is_own()) js_set(now, "blas_core", js_text(matmul_core()));
+    js_set(now, "blas_core", js_text(matmul_core()));
     return now;
 }
 

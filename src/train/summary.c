@@ -121,7 +121,7 @@ void print_summary(Progress *to, const char *mark, const Run *run, const Engine 
     else if (s->attention.bf16)
         SAY(l, "", "products of bf16: %s%s", matmul_kernels(true), refused ? " (Linux refuses AMX)" : "");
     else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
-    else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
+    else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_build());
     say_wrapped(l, "note", note);
 }
 
