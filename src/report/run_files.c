@@ -1,4 +1,5 @@
 /* The files of a run, as they become part of the page's data: its logs, thinned out, and its samples. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
@@ -48,11 +49,12 @@ void report_add_file(Json *run, const char *directory, const char *name, const c
 
 /* Reads the line that begins a sample. Returns its length, or 0 if it is another line. */
 static size_t sample_header(const char *text, size_t *step) {
-    char line[80];
+    char line[80], digits[20];
     int end = 0;
     const size_t length = strcspn(text, "\n");
     snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : 0), text);
-    if (sscanf(line, "==== step %zu, validation loss %*s ====%n", step, &end) != 1) return 0;
+    if (sscanf(line, "==== step %19[0-9], validation loss %*s ====%n", digits, &end) != 1) return 0;
+    *step = strtoull(digits, NULL, 10);
     return end && line[end] == 0 && text[length] ? length + 1 : 0;
 }
 
