@@ -184,10 +184,11 @@ static void text_begin(Text *t) {
 }
 
 static const char *text_end(Live *l, Text *t) {
-    fclose(t->file);
+    const bool complete = fclose(t->file) == 0;
     memory_free(l->written);
-    l->written = memory_copy_text(t->text, t->size);
+    l->written = complete ? memory_copy_text(t->text, t->size) : NULL;
     free(t->text);
+    if (!complete) runtime_error("no memory for a text");
     return l->written;
 }
 

@@ -147,15 +147,17 @@ static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layer
     js_append(notes, js_text(note));
 }
 
-/* Returns the config as config_write writes it; without memory for it, an empty text. */
+/* Returns the config as config_write writes it. */
 static Json *config_json(const Config *config) {
     char *text = NULL;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
-    if (stream) config_write(config, stream);
-    const bool ok = stream && fclose(stream) == 0;
-    Json *json = js_text(ok ? text : "");
+    if (!stream) runtime_error("no memory for a config");
+    config_write(config, stream);
+    const bool written = fclose(stream) == 0;
+    Json *json = written ? js_text(text) : NULL;
     free(text);
+    if (!written) runtime_error("no memory for a config");
     return json;
 }
 
