@@ -95,6 +95,12 @@ typedef struct {
 /* Returns whether there is nothing to train in a run. */
 static inline bool has_ended(const SweepRun *run) { return run->state == RUN_FINISHED || run->state == RUN_DIVERGED; }
 
+/* --- sweep.c */
+
+/* Returns whether a run that has ended has no page of its end: its process was killed, or failed, before that was
+   written. A process that holds the directory has yet to write it. */
+bool sweep_lacks_page(const SweepRun *run);
+
 /* --- settings.c */
 
 /* Makes runs and settings from the sweep's `config` and `axes`. Errors have status STATUS_USAGE: no [sweep], too many

@@ -160,7 +160,8 @@ static void note_end(SweepRun *run, int status) {
     Error why;
     const bool read = protect(read_run, run, &why);
     if (stopped_by(status) || run->state == RUN_DIVERGED) return;
-    if (read && run->state == RUN_FINISHED && (status == 0 || is_refused(status))) return;
+    /* One that was refused, since another process finished the run, has its page from that process. */
+    if (read && run->state == RUN_FINISHED && (status == 0 || (is_refused(status) && !sweep_lacks_page(run)))) return;
     run->state = RUN_FAILED;
     if (status == 0 && !read) text_clip(why.message, sizeof run->message - 4, run->message, sizeof run->message);
     else read_reason(run, status);

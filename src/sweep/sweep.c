@@ -90,9 +90,7 @@ static double time_of(const struct stat *file) {
     return (double)file->st_mtim.tv_sec + 1e-9 * (double)file->st_mtim.tv_nsec;
 }
 
-/* Returns whether a run that has ended has no page of its end, since its process was killed before that was written. A
-   process that holds the directory has yet to write it. */
-static bool lacks_page(const SweepRun *run) {
+bool sweep_lacks_page(const SweepRun *run) {
     char json[PATH_CAPACITY], page[PATH_CAPACITY];
     struct stat ended, written;
     path_join(json, run->directory, "run.json");
@@ -109,7 +107,7 @@ static void write_results(void *sweep) {
     if (!s->options->report) return;
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         const size_t mark = memory_mark();
-        if (lacks_page(run)) s->options->report(directory_open(run->directory));
+        if (sweep_lacks_page(run)) s->options->report(directory_open(run->directory));
         memory_release(mark);
     }
     s->options->report(s->directory);
