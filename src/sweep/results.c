@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/lock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "sweep/parts.h"
@@ -32,11 +33,12 @@ const MeasureColumn MEASURES[MEASURE_COUNT] = {{"steps", "%.0f", 0},
                                                {"seconds", "%.3f", 0}};
 
 /* Returns run.json, or NULL for a run that was not started. A directory that has other files has lost its run.json, and
-   is refused. */
+   is refused, unless a process holds it, which has yet to write that file or is removing the others. */
 static const Json *load_description(const SweepRun *run) {
     char path[PATH_CAPACITY];
     path_join(path, run->directory, "run.json");
-    const bool was_started = path_find(path) || (path_exists(run->directory) && !results_unused(run->directory));
+    const bool has_files = path_exists(run->directory) && !results_unused(run->directory);
+    const bool was_started = path_find(path) || (has_files && !directory_held(run->directory));
     return was_started ? run_description_load(run->directory) : NULL;
 }
 
