@@ -175,7 +175,10 @@ static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float a
     CASE(5) CASE(6)
 #endif
 #if ROWS > 6
-    CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
+    CASE(7) CASE(8)
+#endif
+#if ROWS > 8
+    CASE(9) CASE(10) CASE(11) CASE(12)
 #endif
             /* clang-format on */
             default : __builtin_unreachable();
