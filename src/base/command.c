@@ -27,7 +27,7 @@ void program_set_name(const char *typed) {
 }
 
 void program_print_error(const char *rank, const char *message) {
-    char line[sizeof((Error *)NULL)->message + 64];
+    char line[sizeof(Error) + 64];
     snprintf(line, sizeof line, "%s: %s%s", program_name, rank, message);
     text_write_message(line, stderr);
 }

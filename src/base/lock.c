@@ -92,7 +92,7 @@ static OwnerState find_owner(const Directory *d, Owner *other) {
     if (!there && errno != ENOENT) usage_error("cannot read %s/" OWNER_FILE ": %s", d->path, strerror(errno));
     const bool known = owner_parse(text, other);
     if (!known) *other = (Owner){.job = "-"};
-    /* What a killed owner was just starting has its lock until it runs. */
+    /* Waits for a process that a killed owner was just starting: it has the lock until it runs. */
     for (int tries = 0; blocked && has_ended(other, &self) && tries < 100; tries++) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         flocked = flock(d->fd, LOCK_EX | LOCK_NB) == 0;

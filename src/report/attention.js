@@ -53,8 +53,7 @@ function asked(run, query) {
     const place = text.slice(0, pairs).indexOf(text[query]);
     return place < 0 || place % 2 ? null : place;
 }
-/* What a head does, as far as it is clear: the place that has more than 40 % of a query's weight in the mean, and this
-   share; undefined: nothing is clear. */
+/* Names the place that has more than 40 % of a query's weight in the mean, and this share; undefined if there is none. */
 function job_of(run, {T, w}) {
     const places = [["previous character", q => q - 1], ["this character", q => q], ["first character", q => q > 1 ? 0 : -1],
         ["value asked for", q => (asked(run, q) ?? -2) + 1]];
@@ -92,7 +91,7 @@ function choose_setting(at) {
     state.setting = at;
     if (!state.sides.includes(at)) state.sides = [...state.sides, at].slice(-SIDES);
 }
-/* What a figure shows, for a file of it. */
+/* Describes a figure in the file that is saved of it. */
 function caption(run = current(), at = state.setting) {
     const {layers} = seen(run), divisor = divisor_of(at);
     return `${data.title}: ${settings[at].label}, layer ${layers[Math.min(state.layer, layers.length - 1)]}, head ` +

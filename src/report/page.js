@@ -10,7 +10,7 @@ function table(head, rows, left = false) {
         el("thead", {}, el("tr", {}, head.map(words => el("th", {scope: "col"}, words)))),
         el("tbody", {}, rows.map(row => el("tr", {}, row.map(cell))))));
 }
-/* What a single run trained, and how it ended. */
+/* Says what a single run trained, and how it ended. */
 function run_words(run) {
     const keys = run.keys, d = run.description || {}, steps = run.metrics_table.step?.at(-1) ?? 0;
     const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";

@@ -1,6 +1,6 @@
-/* What base/machine.c, base/interrupt.c and the system are to the rest of the program, in WebAssembly: one thread, no
-   signals, no files, and no jumps. An error stores its message where live_error returns it, and traps. The page then
-   makes a new instance. */
+/* Takes the place of base/machine.c, base/interrupt.c and the system in WebAssembly: one thread, no signals, no files,
+   and no jumps. An error stores its message where live_error returns it, and traps. The page then makes a new instance.
+*/
 #include "base/machine.h"
 
 #include <stdlib.h>
