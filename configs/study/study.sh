@@ -206,6 +206,24 @@ deviations() {
         { $1 = $1 OFS (NR == 1 ? "start" : sqrt($at["d_k"]) / $at["scale_divisor"]); print }' >"$results/deviation.csv"
 }
 
+# Where the plateau ends, by context: 1024 characters a step at each. The rule is in edge.ini.
+edges() {
+    local context
+    for context in 16 64 256; do
+        train edge/$context edge --set sweep.model.context=$context --set train.batch=$((1024 / context))
+    done
+    train edge/1024 edge --set sweep.model.context=1024 --set train.batch=1 --set "sweep.train.seed=11, 12" \
+        --set "sweep.attention.scale_divisor=16, 8, 4, 2.82842712, 2, 1.41421356, 1"
+    train edge_init
+    rows_of "$folder"/edge/{16,64,256,1024}/summary.csv | awk -F, -v OFS=, '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        { $1 = $1 OFS (NR == 1 ? "start" : 8 / $at["scale_divisor"]); print }' >"$results/edge.csv"
+    awk -F, -v OFS=, '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        { $1 = $1 OFS (NR == 1 ? "start" : $at["qk_init_scale"] ^ 2); print }' \
+        "$folder/edge_init/summary.csv" >"$results/edge_init.csv"
+}
+
 # Recall again for four ways, with ten seeds that chose nothing: a run learns it or stays at a guess.
 recall_seeds() {
     local way arguments
@@ -336,6 +354,7 @@ recall_seeds
 widths
 width_steps >$results/width_steps.csv
 deviations
+edges
 "$python" configs/study/picks.py $folder/steps >$results/picks.csv
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv
