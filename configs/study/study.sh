@@ -15,7 +15,7 @@ docs=docs
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
 sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k steps gpt2 start rate switch switch_back post text long
     clip large muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu parts parts_uniform parts_context
-    parts_text parts_gpt2 parts_d_k parts_muon depth long_text qk_norm)
+    parts_text parts_gpt2 parts_d_k parts_muon depth long_text qk_norm cosine learned)
 score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
 recall_ways=(sqrt_dk learned sink_learned softcap)
@@ -206,6 +206,13 @@ deviations() {
         { $1 = $1 OFS (NR == 1 ? "start" : sqrt($at["d_k"]) / $at["scale_divisor"]); print }' >"$results/deviation.csv"
 }
 
+# A summary at d_k 64 with the deviation that each divisor lets the scores start with.
+with_starts() {
+    awk -F, -v OFS=, '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        { $1 = $1 OFS (NR == 1 ? "start" : 8 / $at["scale_divisor"]); print }'
+}
+
 # Where the plateau ends, by context: 1024 characters a step at each. The rule is in edge.ini.
 edges() {
     local context
@@ -215,13 +222,22 @@ edges() {
     train edge/1024 edge --set sweep.model.context=1024 --set train.batch=1 --set "sweep.train.seed=11, 12" \
         --set "sweep.attention.scale_divisor=16, 8, 4, 2.82842712, 2, 1.41421356, 1"
     train edge_init
-    rows_of "$folder"/edge/{16,64,256,1024}/summary.csv | awk -F, -v OFS=, '
-        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
-        { $1 = $1 OFS (NR == 1 ? "start" : 8 / $at["scale_divisor"]); print }' >"$results/edge.csv"
+    for context in 64 256; do
+        train edge_long/$context edge_long --set sweep.model.context=$context --set train.batch=$((1024 / context))
+    done
+    rows_of "$folder"/edge/{16,64,256,1024}/summary.csv | with_starts >"$results/edge.csv"
     awk -F, -v OFS=, '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         { $1 = $1 OFS (NR == 1 ? "start" : $at["qk_init_scale"] ^ 2); print }' \
         "$folder/edge_init/summary.csv" >"$results/edge_init.csv"
+    rows_of "$folder"/edge_long/{64,256}/summary.csv | with_starts >"$results/edge_long.csv"
+}
+
+# Four heads with their divisors, then eight with theirs: the last divisor is d_k sqrt(d_k).
+heads() {
+    train heads/4 heads
+    train heads/8 heads --set sweep.model.heads=8 --set "sweep.attention.scale_divisor=none, sqrt_dk, sqrt_dmodel, 64"
+    rows_of "$folder"/heads/{4,8}/summary.csv >"$results/heads.csv"
 }
 
 # Recall again for four ways, with ten seeds that chose nothing: a run learns it or stays at a guess.
@@ -355,6 +371,8 @@ widths
 width_steps >$results/width_steps.csv
 deviations
 edges
+"$python" configs/study/edge.py freezing >$results/freezing.csv
+heads
 "$python" configs/study/picks.py $folder/steps >$results/picks.csv
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv
