@@ -3,9 +3,9 @@
 #include "base/memory.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -109,28 +109,16 @@ void *arena_take(Arena *arena, size_t count, size_t size) {
     return arena->base + at;
 }
 
-/* The memory of an arena, which the system maps. */
-typedef struct {
-    void *base;
-    size_t bytes;
-} Mapping;
-
-static void unmap(void *block) {
-    const Mapping *mapping = block;
-    if (mapping->base) munmap(mapping->base, mapping->bytes);
-}
-
 void arena_allocate(Arena *arena, const char *what) {
-    const size_t bytes = arena->used ? arena->used : ALIGNMENT, machine = memory_of_machine();
+    char words[128];
+    const size_t bytes = size_add(arena->used, ALIGNMENT), machine = memory_of_machine();
     if (bytes >= SIZE_MAX / 2 || bytes > machine)
         runtime_error("%s need %.4g GB, and this machine has %.4g GB of memory: choose a smaller model or batch", what,
                       (double)bytes / 1e9, (double)machine / 1e9);
-    Mapping *mapping = memory_make_undone(sizeof *mapping, unmap, what);
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-        runtime_error("no memory for %s (%.1f MB): choose a smaller model or batch", what, (double)bytes / 1e6);
-    *mapping = (Mapping){base, bytes};
-    *arena = (Arena){.base = base, .used = 0, .capacity = bytes, .block = mapping};
+    snprintf(words, sizeof words, "%s (%.1f MB): choose a smaller model or batch", what, (double)bytes / 1e6);
+    char *block = memory_make(bytes, 1, words);
+    const size_t begin = -(uintptr_t)block % ALIGNMENT;
+    *arena = (Arena){.base = block + begin, .capacity = bytes - ALIGNMENT, .block = block};
 }
 
 void arena_free(Arena *arena) {
