@@ -234,15 +234,6 @@ static void check_word(const Verb *const *verbs, const char *word, const char *n
         usage_error("there is no verb%s %.40s: %s --help lists the verbs", file, word, program_name);
 }
 
-/* Returns whether a word is this option, perhaps cut short. */
-static bool is_option(const char *word, const char *option) {
-    return strlen(word) > 2 && strncmp(option, word, strlen(word)) == 0;
-}
-
-bool command_is_version(int argc, char **argv) {
-    return argc == 2 && (is_option(argv[1], "--version") || strcmp(argv[1], "-V") == 0);
-}
-
 const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Command *command) {
     const Verb *verb = verbs[0];
     command->line = join_words(argc, argv);

@@ -89,10 +89,9 @@ void directory_make_in(const Directory *d, const char *name) {
     struct stat info;
     if (mkdirat(d->fd, name, 0777) == 0) return;
     const int reason = errno;
-    const bool known = reason == EEXIST && fstatat(d->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
-    if (known && S_ISDIR(info.st_mode)) return;
+    if (fstatat(d->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode)) return;
     snprintf(path, sizeof path, "%s/%s", d->path, name);
-    if (known && S_ISLNK(info.st_mode)) directory_check_no_link(path);
+    directory_check_no_link(path);
     cannot_make(path, reason);
 }
 
