@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -41,15 +40,6 @@ bool results_unused(const char *path) {
     const bool all_read = errno == 0;
     closedir(directory);
     return all_read && (empty || begun) && !has_results;
-}
-
-/* Makes a path through "." or ".." absolute: it could lead elsewhere once the directory has been moved. */
-static void resolve(char path[RESULTS_PATH]) {
-    char *resolved = strstr(path, "/.") || *path == '.' ? realpath(path, NULL) : NULL;
-    const bool fits = !resolved || strlen(resolved) < RESULTS_PATH;
-    if (resolved && fits) snprintf(path, RESULTS_PATH, "%s", resolved);
-    free(resolved);
-    if (!fits) usage_error("the path of the directory of results is too long: %s", path);
 }
 
 /* Checks that no process trains in one of the runs that a sweep's run.json names. */
@@ -138,7 +128,6 @@ static void replace(ResultsDirectory *r) {
     char wanted[RESULTS_PATH + 8], old[RESULTS_PATH];
     const size_t mark = memory_mark();
     directory_lock(r->path);
-    resolve(r->path);
     snprintf(wanted, sizeof wanted, "%s.old", r->path);
     find_free(old, wanted);
     if (rename(r->path, old) != 0) runtime_error("cannot move %s to %s: %s", r->path, old, strerror(errno));
