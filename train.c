@@ -171,7 +171,7 @@ static void run_verb(Program *p, const Verb *verb) {
 
 static void read_and_run(void *program) {
     Program *p = program;
-    const bool version = command_is_version(p->argc, p->argv);
+    const bool version = p->argc == 2 && (strcmp(p->argv[1], "--version") == 0 || strcmp(p->argv[1], "-V") == 0);
     const bool keys = p->argc == 3 && strcmp(p->argv[1], "help") == 0 && strcmp(p->argv[2], "config") == 0;
     const Verb *verb = version || keys ? NULL : command_read(VERBS, p->argc, p->argv, &p->command);
     p->parsed = true;

@@ -4,7 +4,6 @@
 #include "support.h"
 
 #include "base/files.h"
-#include "base/lock.h"
 #include "run/logs.h"
 
 static char temporary[512];

@@ -1,4 +1,4 @@
-/* Student's t against the tables, and intervals and medians against values worked out by hand. */
+/* Student's t against the tables; intervals, medians and quantiles against values worked out by hand. */
 #include "support.h"
 
 #include "base/statistics.h"
@@ -61,7 +61,20 @@ static void medians(void **state) {
     assert_true(isnan(estimate_median(NULL, 0).value));
 }
 
+/* Quantiles are those of NumPy's percentile. */
+static void sorted_quantiles(void **state) {
+    (void)state;
+    double x[] = {4, -1, 10, 2};
+    sort_numbers(x, 4);
+    assert_true(x[0] == -1 && x[1] == 2 && x[2] == 4 && x[3] == 10);
+    assert_true(quantile(x, 4, 0) == -1 && quantile(x, 4, 1) == 10 && quantile(x, 4, .5) == 3);
+    assert_close(quantile(x, 4, .1), -.1, 1e-15, "p10");
+    assert_close(quantile(x, 4, .99), 9.82, 1e-14, "p99");
+    assert_true(quantile(x + 1, 3, .5) == 4 && quantile(x + 2, 1, 0) == 4 && quantile(x + 2, 1, .3) == 4);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(quantiles), TEST(means), TEST(differences), TEST(medians)};
+    const struct CMUnitTest tests[] = {TEST(quantiles), TEST(means), TEST(differences), TEST(medians),
+                                       TEST(sorted_quantiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,11 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/range.h"
 #include "base/text.h"
@@ -29,7 +31,7 @@ void program_set_name(const char *typed) {
 void program_print_error(const char *rank, const char *message) {
     char line[sizeof(Error) + 64];
     snprintf(line, sizeof line, "%s: %s%s", program_name, rank, message);
-    text_write_message(line, stderr);
+    text_write_lines(line, isatty(STDERR_FILENO) ? terminal_columns(STDERR_FILENO) : SIZE_MAX, stderr);
 }
 
 /* Lists the options of the verb, then those that verbs share, whose variables are in *command. Returns their number. */
@@ -194,11 +196,11 @@ const char *verb_usage(const Verb *verb) {
     return text;
 }
 
-/* Prints the options, in one line or two each. */
-static void print_options(const Verb *verb, FILE *out) {
+void verb_print_help(const Verb *verb, FILE *out) {
     Command unused;
     Option options[OPTIONS_MAX];
     const size_t count = list_options(verb, &unused, options);
+    fprintf(out, "usage: %s\n%s\n\n", verb_usage(verb), verb->what);
     for (const Option *o = options; o < options + count; o++) {
         char left[40];
         const char *letter = o + 2 == options + count ? "-q, " : o + 1 == options + count ? "-h, " : "";
@@ -206,11 +208,6 @@ static void print_options(const Verb *verb, FILE *out) {
         if (strlen(left) <= 18) fprintf(out, "  %-18s %s\n", left, o->help);
         else fprintf(out, "  %s\n  %-18s %s\n", left, "", o->help);
     }
-}
-
-void verb_print_help(const Verb *verb, FILE *out) {
-    fprintf(out, "usage: %s\n%s\n\n", verb_usage(verb), verb->what);
-    print_options(verb, out);
 }
 
 static const char *join_words(int argc, char **argv) {
@@ -235,15 +232,6 @@ static void check_word(const Verb *const *verbs, const char *word, const char *n
     if (nearest) usage_error("there is no verb%s %.40s; did you mean %s?", file, word, nearest);
     if (help || before_name)
         usage_error("there is no verb%s %.40s: %s --help lists the verbs", file, word, program_name);
-}
-
-/* Returns whether a word is this option, perhaps cut short. */
-static bool is_option(const char *word, const char *option) {
-    return strlen(word) > 2 && strncmp(option, word, strlen(word)) == 0;
-}
-
-bool command_is_version(int argc, char **argv) {
-    return argc == 2 && (is_option(argv[1], "--version") || strcmp(argv[1], "-V") == 0);
 }
 
 const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Command *command) {

@@ -10,7 +10,8 @@
 /* The word that started the program, for messages: "./train", "sqrtdk". A long path loses its directories. */
 extern char program_name[24];
 void program_set_name(const char *typed);
-/* Prints an error to stderr, behind the program's name and that of its rank ("rank 1: "; ""). */
+/* Prints an error to stderr, behind the program's name and that of its rank ("rank 1: "; ""). On a terminal it is
+   broken between words at the terminal's width. */
 void program_print_error(const char *rank, const char *message);
 
 /* The kind of an option, which is the type of its variable. */
@@ -79,8 +80,6 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command);
    command_parse does, and its line. `help VERB` is VERB --help. Any other first word is the path of a config. If there
    is no such file, suggests the nearest verb. */
 const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Command *command);
-/* Returns whether the command line is --version or -V alone. */
-bool command_is_version(int argc, char **argv);
 
 /* Returns a command that the user can copy into a shell, such as "./train resume 'runs/my run'": the program's name,
    the verb (NULL: training) and a path, as one word that is no option. The text is a block of base/memory.h. */

@@ -25,6 +25,8 @@ bool protect(void (*function)(void *argument), void *argument, Error *error) {
     return returned;
 }
 
+static void release(void *mark) { memory_release(*(size_t *)mark); }
+
 _Noreturn void error_raise_again(const Error *error) {
     assert(omp_get_level() == 0); /* omp_in_parallel is false in a parallel region of one thread */
     if (!innermost_protection) {
@@ -34,7 +36,8 @@ _Noreturn void error_raise_again(const Error *error) {
     Error *const outer_reason = reason;
     if (innermost_protection->error != error) *innermost_protection->error = *error;
     reason = innermost_protection->error;
-    memory_release_undoing(innermost_protection->mark);
+    Error ignored; /* of an undo; its block is behind it then */
+    while (!protect(release, &innermost_protection->mark, &ignored)) continue;
     reason = outer_reason;
     jump();
 }

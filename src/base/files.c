@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/interrupt.h"
-#include "base/lock.h"
 #include "base/machine.h"
 #include "base/memory.h"
 

@@ -3,9 +3,9 @@
 #include "base/memory.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -20,25 +20,14 @@ typedef struct Block {
 static Block *newest;
 static size_t made;
 
-/* Makes the neighbours of a block in the list point to `block`, where it is now, or past it if that is NULL. */
-static void relink(const Block *links, Block *block) {
-    if (links->older) links->older->newer = block ? block : links->newer;
-    if (links->newer) links->newer->older = block ? block : links->older;
-    else newest = block ? block : links->older;
-}
-
-static size_t with_block(size_t size) {
-    const size_t bytes = size_add(size, sizeof(Block));
-    return bytes < PTRDIFF_MAX ? bytes : 0;
-}
-
 void *memory_make(size_t count, size_t size, const char *what) {
-    const size_t bytes = with_block(size_mul(count, size));
-    Block *block = bytes ? calloc(bytes, 1) : NULL;
+    const size_t bytes = size_add(size_mul(count, size), sizeof(Block));
+    Block *block = bytes < PTRDIFF_MAX ? calloc(bytes, 1) : NULL;
     if (!block) runtime_error("no memory for %s", what);
     made++;
     *block = (Block){.older = newest, .number = made};
-    relink(block, block);
+    if (newest) newest->newer = block;
+    newest = block;
     return block + 1;
 }
 
@@ -48,30 +37,22 @@ void *memory_make_undone(size_t size, void (*undo)(void *block), const char *wha
     return memory;
 }
 
-void *memory_resize(void *memory, size_t size, const char *what) {
-    if (!memory) return memory_make(1, size, what);
-    Block *old = (Block *)memory - 1;
-    const size_t bytes = with_block(size);
-    Block *block = bytes ? realloc(old, bytes) : NULL;
-    if (!block) runtime_error("no memory for %s", what);
-    relink(block, block);
-    return block + 1;
-}
-
 char *memory_copy_text(const char *text, size_t length) {
     char *copy = memory_make(size_add(length, 1), 1, "a text");
     if (length) memcpy(copy, text, length);
     return copy;
 }
 
-/* NOLINTBEGIN(clang-analyzer-unix.Malloc): it believes that a block which relink has unlinked is the newest one. */
+/* NOLINTBEGIN(clang-analyzer-unix.Malloc): it believes that a block which was unlinked is the newest one. */
 void memory_free(void *memory) {
     if (!memory) return;
     Block *block = (Block *)memory - 1;
     void (*const undo)(void *) = block->undo;
     block->undo = NULL; /* an error in it leaves the block to the next release */
     if (undo) undo(memory);
-    relink(block, NULL);
+    if (block->older) block->older->newer = block->newer;
+    if (block->newer) block->newer->older = block->older;
+    else newest = block->older;
     free(block);
 }
 
@@ -79,11 +60,6 @@ size_t memory_mark(void) { return made; }
 
 void memory_release(size_t mark) {
     while (newest && newest->number > mark) memory_free(newest + 1);
-}
-
-void memory_release_undoing(size_t mark) {
-    Error ignored;
-    while (newest && newest->number > mark) protect(memory_free, newest + 1, &ignored);
 }
 
 /* NOLINTEND(clang-analyzer-unix.Malloc) */
@@ -109,28 +85,16 @@ void *arena_take(Arena *arena, size_t count, size_t size) {
     return arena->base + at;
 }
 
-/* The memory of an arena, which the system maps. */
-typedef struct {
-    void *base;
-    size_t bytes;
-} Mapping;
-
-static void unmap(void *block) {
-    const Mapping *mapping = block;
-    if (mapping->base) munmap(mapping->base, mapping->bytes);
-}
-
 void arena_allocate(Arena *arena, const char *what) {
-    const size_t bytes = arena->used ? arena->used : ALIGNMENT, machine = memory_of_machine();
+    char words[128];
+    const size_t bytes = size_add(arena->used, ALIGNMENT), machine = memory_of_machine();
     if (bytes >= SIZE_MAX / 2 || bytes > machine)
         runtime_error("%s need %.4g GB, and this machine has %.4g GB of memory: choose a smaller model or batch", what,
                       (double)bytes / 1e9, (double)machine / 1e9);
-    Mapping *mapping = memory_make_undone(sizeof *mapping, unmap, what);
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-        runtime_error("no memory for %s (%.1f MB): choose a smaller model or batch", what, (double)bytes / 1e6);
-    *mapping = (Mapping){base, bytes};
-    *arena = (Arena){.base = base, .used = 0, .capacity = bytes, .block = mapping};
+    snprintf(words, sizeof words, "%s (%.1f MB): choose a smaller model or batch", what, (double)bytes / 1e6);
+    char *block = memory_make(bytes, 1, words);
+    const size_t begin = -(uintptr_t)block % ALIGNMENT;
+    *arena = (Arena){.base = block + begin, .capacity = bytes - ALIGNMENT, .block = block};
 }
 
 void arena_free(Arena *arena) {

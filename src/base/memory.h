@@ -19,9 +19,6 @@ void *memory_make(size_t count, size_t size, const char *what);
 /* Returns a zeroed block of `size` bytes. undo(block) is called before the block is freed. It may raise an error, which
    is ignored where another error is the reason. */
 void *memory_make_undone(size_t size, void (*undo)(void *block), const char *what);
-/* Returns the block with `size` bytes: the old ones, then others that are not zeroed. The block may have moved; its
-   place in the list stays. NULL makes a block. */
-void *memory_resize(void *block, size_t size, const char *what);
 /* Returns a copy of a text, ended by a zero. */
 char *memory_copy_text(const char *text, size_t length);
 /* Calls the block's undo and frees it. NULL does nothing. */
@@ -31,8 +28,6 @@ void memory_free(void *block);
 size_t memory_mark(void);
 /* Frees, the newest first, all blocks that were made since the mark and are still there. */
 void memory_release(size_t mark);
-/* As memory_release, ignoring errors of undo: only for error.c. */
-void memory_release_undoing(size_t mark);
 
 /* Return the product and the sum of sizes; SIZE_MAX when the true value does not fit. SIZE_MAX stays SIZE_MAX, so that
    a whole expression can be checked once, at the end. */

@@ -5,14 +5,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/lock.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -44,15 +42,6 @@ bool results_unused(const char *path) {
     return all_read && (empty || begun) && !has_results;
 }
 
-/* Makes a path through "." or ".." absolute: it could lead elsewhere once the directory has been moved. */
-static void resolve(char path[RESULTS_PATH]) {
-    char *resolved = strstr(path, "/.") || *path == '.' ? realpath(path, NULL) : NULL;
-    const bool fits = !resolved || strlen(resolved) < RESULTS_PATH;
-    if (resolved && fits) snprintf(path, RESULTS_PATH, "%s", resolved);
-    free(resolved);
-    if (!fits) usage_error("the path of the directory of results is too long: %s", path);
-}
-
 /* Checks that no process trains in one of the runs that a sweep's run.json names. */
 static void check_runs_free(const char *path) {
     char run[PATH_CAPACITY];
@@ -69,28 +58,23 @@ static _Noreturn void in_the_way(const char *path) {
     usage_error("%s exists: name another --out, or add --force to replace a run", path);
 }
 
-/* The thing at the path that --out names. */
-typedef enum { PLACE_FREE, PLACE_UNUSED, PLACE_TO_MOVE } Place;
-
-/* Returns what is at the path, after checking that it may be used or moved. */
-static Place find_place(const char *path, bool force) {
+/* Checks that the path that --out names may be used, or its directory moved. */
+static void check_place(const char *path, bool force) {
     struct stat info;
-    if (!path_find(path)) return PLACE_FREE;
+    if (!path_find(path)) return;
     const bool unused = results_unused(path);
     if (!unused && !force) in_the_way(path);
     if (!unused && (lstat(path, &info) != 0 || S_ISLNK(info.st_mode)))
         usage_error("%s is a symbolic link, which --force does not move: name the directory itself", path);
     directory_check_free(path);
-    if (unused) return PLACE_UNUSED;
-    check_runs_free(path);
-    return PLACE_TO_MOVE;
+    if (!unused) check_runs_free(path);
 }
 
 void results_check(const char *out, bool force) {
     char path[RESULTS_PATH];
     if (!out) return;
     results_name(path, out, 1);
-    find_place(path, force);
+    check_place(path, force);
 }
 
 void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number) {
@@ -111,14 +95,10 @@ static void find_free(char path[RESULTS_PATH], const char *wanted) {
     runtime_error("%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
-/* A block whose undo empties a directory that was made here, if the results do not begin. It is newer than the lock, so
-   that the directory is emptied before it is unlocked. */
-typedef struct {
-    const ResultsDirectory *results;
-} Beginning;
-
+/* Empties a directory that was made here, if the results do not begin. The block is newer than the lock, so that the
+   directory is emptied before it is unlocked. */
 static void empty_beginning(void *block) {
-    const ResultsDirectory *r = ((Beginning *)block)->results;
+    const ResultsDirectory *r = *(ResultsDirectory **)block;
     if (r->made && !r->begun) directory_empty(r->directory->fd);
 }
 
@@ -148,7 +128,6 @@ static void replace(ResultsDirectory *r) {
     char wanted[RESULTS_PATH + 8], old[RESULTS_PATH];
     const size_t mark = memory_mark();
     directory_lock(r->path);
-    resolve(r->path);
     snprintf(wanted, sizeof wanted, "%s.old", r->path);
     find_free(old, wanted);
     if (rename(r->path, old) != 0) runtime_error("cannot move %s to %s: %s", r->path, old, strerror(errno));
@@ -159,24 +138,20 @@ static void replace(ResultsDirectory *r) {
 /* Makes the directory that --out names, or uses or replaces the one that is there. */
 static void make_named(ResultsDirectory *r, const char *out, bool force) {
     results_name(r->path, out, 1);
-    const Place place = find_place(r->path, force);
-    if (place == PLACE_TO_MOVE) replace(r);
-    if (place != PLACE_UNUSED) {
-        if (!directory_make_new(r->path)) in_the_way(r->path);
-        r->made = true;
-    }
+    check_place(r->path, force);
+    if (force && path_find(r->path) && !results_unused(r->path)) replace(r);
+    r->made = directory_make_new(r->path);
     r->directory = directory_lock(r->path);
-    if (place == PLACE_UNUSED && !results_unused(r->path)) in_the_way(r->path); /* from now on it stays so */
+    if (!r->made && !results_unused(r->path)) in_the_way(r->path); /* from now on it stays so */
 }
 
 ResultsDirectory *results_make(const char *out, const char *log_out, bool force) {
     ResultsDirectory *r = memory_make_undone(sizeof *r, restore_place, "the directory of results");
     if (out) make_named(r, out, force);
     else make_next(r, log_out);
-    Beginning *beginning = memory_make_undone(sizeof *beginning, empty_beginning, "the directory of results");
-    beginning->results = r;
-    FILE *mark = file_update(r->directory, "run.json" FILE_NEW);
-    fclose(mark);
+    ResultsDirectory **beginning = memory_make_undone(sizeof(void *), empty_beginning, "the directory of results");
+    *beginning = r;
+    fclose(file_update(r->directory, "run.json" FILE_NEW)); /* marks it as a beginning */
     return r;
 }
 

@@ -67,12 +67,11 @@ const char *text_next_line(const char *text, size_t columns, size_t *line) {
     return text + *line + strspn(text + *line, " ");
 }
 
-void text_write_message(const char *message, FILE *out) {
-    const size_t columns = isatty(fileno(out)) ? terminal_columns(fileno(out)) : SIZE_MAX;
+void text_write_lines(const char *text, size_t columns, FILE *out) {
     size_t line;
-    for (const char *next; *message; message = next) {
-        next = text_next_line(message, columns, &line);
-        fprintf(out, "%.*s\n", (int)line, message);
+    for (const char *next; *text; text = next) {
+        next = text_next_line(text, columns, &line);
+        fprintf(out, "%.*s\n", (int)line, text);
     }
 }
 

@@ -25,12 +25,11 @@ void text_make_plain(char *text);
    ends. */
 void text_write(const char *text, size_t size, FILE *out);
 
-/* Writes a message and ends its line. On a terminal the line is broken between words at the terminal's width. */
-void text_write_message(const char *message, FILE *out);
-
 /* Finds the first line of a text that is broken at blanks: as many words as fit into `columns`, or one word that is
    longer. *line becomes the line's length in bytes. Returns where the next line begins. */
 const char *text_next_line(const char *text, size_t columns, size_t *line);
+/* Writes the text in such lines. */
+void text_write_lines(const char *text, size_t columns, FILE *out);
 
 /* Writes a number as the shortest of %.15g, %.16g, %.17g that reads back as the same number. */
 void text_number(double number, char *out, size_t capacity);

@@ -24,7 +24,8 @@ enum { FILE_LIMIT = 1 << 20 };
 /* The config that is read, and the place from which its values come. */
 typedef struct {
     Config *config;
-    SweepAxes *axes;
+    SweepAxes *axes; /* NULL: [sweep] is refused */
+    const char *path;
     int origin;        /* as in Config */
     char section[128]; /* of the keys; empty: their names have it (key_find) */
 } Reader;
@@ -32,7 +33,10 @@ typedef struct {
 /* Gives the key its value. */
 static void assign(const Reader *r, const char *name, const char *written) {
     const size_t key = key_find(r->section, name);
-    SweepAxis *axis = strcmp(r->section, "sweep") == 0 ? axes_find(r->axes, key) : NULL;
+    const bool swept = strcmp(r->section, "sweep") == 0;
+    if (swept && !r->axes)
+        usage_error("%s has a [sweep] section: run it with %s", r->path, command_to_copy("sweep", r->path));
+    SweepAxis *axis = swept ? axes_find(r->axes, key) : NULL;
     int *origin = axis ? &axis->origin : &r->config->origin[key];
     if (r->origin > 0 && *origin > 0)
         config_error("%s is given twice, in line %d and in line %d", name, *origin, r->origin);
@@ -104,7 +108,7 @@ static void hint_at_file(const char *path, char *hint, size_t capacity) {
     if (!strpbrk(path, "./")) snprintf(hint, capacity, "; %s --help lists the verbs", program_name);
 }
 
-static void read_config(Config *config, SweepAxes *axes, const char *path, const char *where) {
+static char *read_text(const char *path) {
     char found[4096], hint[2048] = "";
     const char *file = path_installed(path, found);
     size_t size;
@@ -114,25 +118,22 @@ static void read_config(Config *config, SweepAxes *axes, const char *path, const
         usage_error("cannot read config %s: %s%s", path, reason, hint);
     }
     char *text = file_read(file, "config", FILE_LIMIT, &size);
-    if (strlen(text) != size) usage_error("%s holds a zero byte; a config is text in UTF-8", where);
-    parse_text(&(Reader){.config = config, .axes = axes}, text, where);
-    memory_free(text);
+    if (strlen(text) != size) usage_error("%s holds a zero byte; a config is text in UTF-8", path);
+    return text;
 }
 
 /* Parses "section.key = value". A name that begins with "sweep." has a list of values for [sweep]. */
-static void apply_override(Config *config, SweepAxes *axes, const char *override) {
+static void apply_override(Reader *reader, const char *override) {
     static const char SWEEP[] = "sweep.";
-    Reader reader = {.config = config, .axes = axes, .origin = ORIGIN_OVERRIDE};
     char shown[108], *text = memory_copy_text(override, strlen(override)), *value = text;
     text_clip(override, 100, shown, sizeof shown);
     snprintf(config_place, PLACE_MAX, "--set %s", shown);
     const char *name = text_trim(strsep(&value, "="));
     if (!value || !*name) config_error("write section.key=value");
-    if (strncmp(name, SWEEP, strlen(SWEEP)) == 0) {
-        strcpy(reader.section, "sweep");
-        name += strlen(SWEEP);
-    }
-    assign(&reader, name, text_trim(value));
+    const bool swept = strncmp(name, SWEEP, strlen(SWEEP)) == 0;
+    strcpy(reader->section, swept ? "sweep" : "");
+    reader->origin = ORIGIN_OVERRIDE;
+    assign(reader, name + (swept ? strlen(SWEEP) : 0), text_trim(value));
     memory_free(text);
 }
 
@@ -212,43 +213,33 @@ static void name_from_path(Config *config, const char *path) {
     text_make_plain(config->name);
 }
 
-static void config_defaults(Config *config) {
+/* Makes a config of the text of a file, which it changes. The runs of a sweep are checked when each has its values. */
+static void load(Reader reader, char *text, const char *const *overrides, size_t count) {
+    Config *config = reader.config;
+    char where[512];
+    text_clip(reader.path, 400, where, sizeof where);
     memset(config, 0, sizeof *config);
+    if (reader.axes) reader.axes->count = 0;
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (KEYS[i].initial) value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset);
-}
-
-/* Fills in what follows from other keys and checks it. The runs of a sweep are checked when each has its values. */
-static void complete(Config *config, const SweepAxes *axes, bool takes_sweep, const char *path, const char *where) {
+    parse_text(&reader, text, where);
+    name_from_path(config, reader.path);
+    for (size_t i = 0; i < count; i++) apply_override(&reader, overrides[i]);
     derive_defaults(config);
-    if (axes->count == 0) check_together(config, where);
-    else if (!takes_sweep)
-        usage_error("%s has a [sweep] section: run it with %s", path, command_to_copy("sweep", path));
+    if (!reader.axes || reader.axes->count == 0) check_together(config, where);
 }
 
 void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
                  size_t override_count) {
-    static SweepAxes refused; /* large */
-    char where[512];
-    SweepAxes *read = axes ? axes : &refused;
-    read->count = 0;
-    text_clip(path, 400, where, sizeof where);
-    config_defaults(config);
-    read_config(config, read, path, where);
-    name_from_path(config, path);
-    for (size_t i = 0; i < override_count; i++) apply_override(config, read, overrides[i]);
-    complete(config, read, axes != NULL, path, where);
+    char *text = read_text(path);
+    load((Reader){.config = config, .axes = axes, .path = path}, text, overrides, override_count);
+    memory_free(text);
 }
 
 void config_from_text(Config *config, const char *text, const char *name) {
-    SweepAxes *axes = memory_make(1, sizeof *axes, "the keys of a sweep");
     char *copy = memory_copy_text(text, strlen(text));
-    config_defaults(config);
-    parse_text(&(Reader){.config = config, .axes = axes}, copy, name);
+    load((Reader){.config = config, .path = name}, copy, NULL, 0);
     memory_free(copy);
-    name_from_path(config, name);
-    complete(config, axes, false, name, name);
-    memory_free(axes);
 }
 
 void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out) {

@@ -13,35 +13,22 @@
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
-/* Decodes UTF-8 to code points and returns their number. Refuses a zero byte as well, since it is not text. Here and
-   below, `what` is "the corpus PATH". */
-static size_t decode(const char *what, const char *text, size_t size, uint32_t *characters) {
-    size_t count = 0, line = 1;
-    for (size_t at = 0; at < size;) {
-        size_t length = utf8_decode(text + at, size - at, &characters[count]);
-        if (length == 0 || characters[count] == 0)
+/* Decodes UTF-8 to code points, which have the place of the ids that they become. Refuses a zero byte as well, since it
+   is not text. Here and below, `what` is "the corpus PATH". */
+static uint32_t *decode(Corpus *corpus, const char *what, const char *text, size_t size) {
+    uint32_t *characters = memory_make(size, sizeof *characters, what); /* no more than bytes */
+    for (size_t at = 0, line = 1; at < size;) {
+        uint32_t *c = &characters[corpus->count];
+        size_t length = utf8_decode(text + at, size - at, c);
+        if (length == 0 || *c == 0)
             usage_error(
                 "%s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv", what,
                 at + 1, line, (unsigned char)text[at]);
         line += text[at] == '\n';
-        if (at > 0 || characters[0] != 0xFEFF) count++; /* a byte order mark is not part of the text */
+        corpus->count += at > 0 || *c != 0xFEFF; /* a byte order mark is not part of the text */
         at += length;
     }
-    return count;
-}
-
-/* Encodes code points as ids, by the given vocabulary, or by that of the text if it is NULL. */
-static void encode(Corpus *corpus, const char *what, const uint32_t *characters, const Vocabulary *given) {
-    corpus->vocabulary = given ? *given : vocabulary_make(characters, corpus->count);
-    corpus->ids = memory_make(corpus->count, sizeof *corpus->ids, what);
-    for (size_t i = 0; i < corpus->count; i++) {
-        int32_t id = vocabulary_id(&corpus->vocabulary, characters[i]);
-        if (id < 0)
-            usage_error(
-                "%s has the character U+%04X, which is not in the run's vocab.json: the corpus has changed since the run",
-                what, (unsigned)characters[i]);
-        corpus->ids[i] = id;
-    }
+    return characters;
 }
 
 /* Sets where training ends and validation begins. Each part must hold a window and the target of its last token. */
@@ -72,10 +59,17 @@ Corpus corpus_from_text(const char *text, size_t size, const char *what, const V
                         double val_fraction, size_t window) {
     Corpus corpus = {0};
     if (size == 0) usage_error("%s is empty", what);
-    uint32_t *characters = memory_make(size, sizeof *characters, what); /* no more than bytes */
-    corpus.count = decode(what, text, size, characters);
-    encode(&corpus, what, characters, vocabulary);
-    memory_free(characters);
+    uint32_t *characters = decode(&corpus, what, text, size);
+    corpus.vocabulary = vocabulary ? *vocabulary : vocabulary_make(characters, corpus.count);
+    corpus.ids = (int32_t *)characters;
+    for (size_t i = 0; i < corpus.count; i++) {
+        const int32_t id = vocabulary_id(&corpus.vocabulary, characters[i]);
+        if (id < 0)
+            usage_error(
+                "%s has the character U+%04X, which is not in the run's vocab.json: the corpus has changed since the run",
+                what, (unsigned)characters[i]);
+        corpus.ids[i] = id;
+    }
     split(&corpus, what, val_fraction, window);
     return corpus;
 }

@@ -12,7 +12,7 @@ LIVE_CALLS := $(shell grep -oE "live_[a-z]+" src/live/live.h | sort -u) live_err
 
 build/live/%.o: %.c Makefile src/live/live.mk
 	@mkdir -p $(@D)
-	$(call brief,CC $< (WebAssembly))$(LIVE_CC) $(LIVE_CFLAGS) -D_WASI_EMULATED_MMAN -D_WASI_EMULATED_SIGNAL -MMD -MP -c $< -o $@
+	$(call brief,CC $< (WebAssembly))$(LIVE_CC) $(LIVE_CFLAGS) -D_WASI_EMULATED_SIGNAL -MMD -MP -c $< -o $@
 build/live/sqrtdk.wasm: $(LIVE_OBJECTS)
 	$(call brief,LD $@)$(LIVE_CC) -mexec-model=reactor -Wl,--gc-sections,--strip-all,--allow-undefined,-z,stack-size=1048576 \
 		$(LIVE_CALLS:%=-Wl,--export=%) $^ -lm -o $@

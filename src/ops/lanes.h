@@ -13,7 +13,7 @@
 static inline __attribute__((always_inline)) double exp_real(double x) { return exp(x); }
 static inline __attribute__((always_inline)) double tanh_real(double x) { return tanh(x); }
 #else
-/* exp(x) without branches, so that the compiler vectorizes it; within 2 units in the last place (tests/test_base.c
+/* exp(x) without branches, so that the compiler vectorizes it; within 2 units in the last place (tests/test_exp.c
    tries a million arguments). 0 below -86.6, where the true value is under 3e-38; infinity above 88.72; NaN stays NaN.
    x = n ln 2 + r with |r| <= ln 2 / 2, the polynomial of Cephes' expf (Moshier 1989) for e^r, and 2^n from its bits. */
 static inline __attribute__((always_inline)) float exp_real(float x) {

@@ -55,10 +55,12 @@ static void add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
     for (size_t n = 0; n < steps; n++) {
         const double step = from->steps[choose(n, steps, from->step_count)];
         const Snapshot s = snapshot_load(from->run->directory, &from->run->config, (size_t)step);
-        if (n == 0) first = s;
+        if (n == 0) {
+            first = s;
+            scores = memory_make(steps * heads * s.T * (s.T + 1) / 2, sizeof *scores, "the page's scores");
+        }
         if (s.T != first.T || memcmp(s.text, first.text, s.T * sizeof *s.text) != 0)
             usage_error("the snapshots in %s/attention are of two texts", from->run->directory);
-        scores = memory_resize(scores, (count + heads * s.T * (s.T + 1) / 2) * sizeof *scores, "the page's scores");
         for (size_t i = 0; i < heads; i++) {
             const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
             js_append(multipliers, js_number((double)s.attention.multiplier[head]));

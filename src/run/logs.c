@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/lock.h"
 #include "base/memory.h"
 #include "base/results.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/command.h"
 #include "base/files.h"
-#include "base/lock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "gemm/matmul.h"

@@ -8,12 +8,19 @@
 #include "base/memory.h"
 #include "base/text.h"
 
+static void *larger_memory(void *memory, size_t before, size_t size) {
+    void *larger = memory_make(1, size, "a compressed picture");
+    if (before) memcpy(larger, memory, before);
+    memory_free(memory);
+    return larger;
+}
+
 /* Without memory stb_truetype would omit a glyph, and stb_image_write would end the program by an assertion. Instead
    the error leaves the functions of stb by its jump, and frees their memory. */
 #define STBTT_malloc(size, unused) ((void)(unused), memory_make(1, size, "a character of a picture"))
 #define STBTT_free(memory, unused) ((void)(unused), memory_free(memory))
 #define STBIW_MALLOC(size) memory_make(1, size, "a compressed picture")
-#define STBIW_REALLOC(memory, size) memory_resize(memory, size, "a compressed picture")
+#define STBIW_REALLOC_SIZED(memory, before, size) larger_memory(memory, before, size)
 #define STBIW_FREE(memory) memory_free(memory)
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC

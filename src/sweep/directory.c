@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/lock.h"
 #include "base/memory.h"
 #include "sweep/parts.h"
 

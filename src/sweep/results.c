@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/lock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "sweep/parts.h"

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/interrupt.h"
-#include "base/lock.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/lock.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "sweep/parts.h"

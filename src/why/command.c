@@ -34,12 +34,8 @@ void baselines_add(const double baselines[NGRAM_ORDERS], double loss, char *para
 
 /* Writes a paragraph in lines of 80 columns. The paragraph may contain texts from files. */
 static void write_lines(char *paragraph, FILE *out) {
-    size_t line;
     text_make_plain(paragraph);
-    for (const char *text = paragraph, *next; *text; text = next) {
-        next = text_next_line(text, COLUMNS, &line);
-        fprintf(out, "%.*s\n", (int)line, text);
-    }
+    text_write_lines(paragraph, COLUMNS, out);
 }
 
 /* Returns the sentences about a run or sweep, which are valid until the next call. */

@@ -1,6 +1,5 @@
 /* The file of a directory's owner. One that is accepted names a host, a process and a job; any other keeps the
    directory, and its message is one line. */
-#include "base/lock.h"
 #include "fuzz.h"
 
 static void check_free(void *path) { directory_check_free(path); }

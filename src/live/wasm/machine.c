@@ -3,10 +3,6 @@
 */
 #include "base/machine.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "data/corpus.h"
@@ -36,16 +32,4 @@ void matmul_load_openblas(void) { __builtin_trap(); }
 void matmul_openblas(const Product *product, const void *a, const void *b, real *c) {
     (void)product, (void)a, (void)b, (void)c;
     __builtin_trap();
-}
-
-/* Anonymous memory, filled with zeros and aligned to a cache line. */
-void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
-    (void)address, (void)protection, (void)flags, (void)file, (void)offset;
-    void *memory = size > SIZE_MAX - 63 ? NULL : aligned_alloc(64, (size + 63) / 64 * 64);
-    return memory ? memset(memory, 0, size) : MAP_FAILED;
-}
-int munmap(void *memory, size_t size) {
-    (void)size;
-    free(memory);
-    return 0;
 }

@@ -1,0 +1,121 @@
+/* Sizes that cannot wrap, arenas, and how work is split over threads. */
+#include "support.h"
+
+#include "base/range.h"
+
+static void sizes(void **state) {
+    (void)state;
+    const size_t half = SIZE_MAX / 2;
+    static const size_t max = SIZE_MAX;
+    const struct {
+        size_t a, b, product, sum;
+    } cases[] = {
+        {0, 0, 0, 0},
+        {3, 4, 12, 7},
+        {half, 2, max - 1, half + 2},
+        {half + 1, 2, max, half + 3},
+        {max - 1, 1, max - 1, max},
+        {max, 1, max, max},
+        {half, half, max, max - 1},
+        {max - 5, 3, max, max - 2},
+        {(size_t)1 << 32, (size_t)1 << 32, max, (size_t)1 << 33},
+        {max - 1, 5, max, max},
+        {max, max, max, max},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        assert_int_equal(size_mul(cases[n].a, cases[n].b), cases[n].product);
+        assert_int_equal(size_mul(cases[n].b, cases[n].a), cases[n].product);
+        assert_int_equal(size_add(cases[n].a, cases[n].b), cases[n].sum);
+        assert_int_equal(size_add(cases[n].b, cases[n].a), cases[n].sum);
+    }
+    assert_int_equal(size_mul(0, 7), 0);
+    assert_int_equal(size_mul(max, 0), max); /* "SIZE_MAX stays SIZE_MAX" */
+    assert_true(memory_of_machine() > memory_peak() && memory_peak() > 1 << 20);
+}
+
+static void arena(void **state) {
+    (void)state;
+    static const size_t counts[] = {1, 64, 0, 65, 1000, 3};
+    Arena arena = {0};
+    for (size_t i = 0; i < COUNT_OF(counts); i++) assert_null(arena_take(&arena, counts[i], 4));
+    size_t measured = arena.used;
+    arena_allocate(&arena, "test");
+    assert_int_equal(arena.used, 0);
+    assert_true(arena.capacity >= measured);
+    char *end = arena.base;
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        char *p = arena_take(&arena, counts[i], 4);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        assert_true(p >= end && p + counts[i] * 4 <= arena.base + arena.capacity);
+        for (size_t b = 0; b < counts[i] * 4; b++) assert_int_equal(p[b], 0);
+        memset(p, 1, counts[i] * 4);
+        end = p + counts[i] * 4;
+    }
+    assert_int_equal(arena.used, measured);
+    arena_free(&arena);
+    assert_null(arena.base);
+    arena_free(&arena); /* an arena that has nothing */
+}
+
+static void arena_that_does_not_fit(void **state) {
+    (void)state;
+    static const size_t takes[][2] = {{SIZE_MAX / 4, 8}, {SIZE_MAX, 1}, {SIZE_MAX - 70, 1}, {SIZE_MAX / 8, 4}};
+    for (size_t n = 0; n < COUNT_OF(takes); n++) {
+        Arena arena = {0};
+        arena_take(&arena, 10, 10);
+        assert_null(arena_take(&arena, takes[n][0], takes[n][1]));
+        if (n < 2) assert_int_equal(arena.used, SIZE_MAX);
+        arena_take(&arena, 100, 1);
+        if (n < 2) assert_int_equal(arena.used, SIZE_MAX);
+        assert_fails(STATUS_FAILED, "parameters", arena_allocate(&arena, "parameters"));
+        assert_null(arena.base);
+    }
+}
+
+static void ranges(void **state) {
+    (void)state;
+    for (size_t n = 0; n <= 70; n++)
+        for (size_t unit = 1; unit <= 16; unit += 5)
+            for (size_t count = 1; count <= 9; count++) {
+                size_t end = 0, least = SIZE_MAX, most = 0;
+                for (size_t id = 0; id < count; id++) {
+                    Range r = range_split(n, unit, id, count);
+                    assert_int_equal(r.begin, end); /* one after the other: disjoint, nothing left out */
+                    assert_true(r.begin <= r.end && (r.begin % unit == 0 || r.begin == n));
+                    end = r.end;
+                    size_t units = (range_size(r) + unit - 1) / unit;
+                    least = units < least ? units : least, most = units > most ? units : most;
+                }
+                assert_int_equal(end, n);
+                assert_true(most - least <= 1);
+            }
+}
+
+/* Every entry of a matrix is in one tile; tiles of a wide matrix lie beside each other, of a high one above. */
+static void tiles(void **state) {
+    (void)state;
+    for (size_t rows = 1; rows <= 70; rows += 23)
+        for (size_t columns = 1; columns <= 70; columns += 23)
+            for (size_t count = 1; count <= 12; count++) {
+                int seen[70][70] = {0};
+                for (size_t id = 0; id < count; id++) {
+                    Tile t = tile_split(rows, columns, 4, id, count);
+                    for (size_t r = t.rows.begin; r < t.rows.end; r++)
+                        for (size_t c = t.columns.begin; c < t.columns.end; c++) seen[r][c]++;
+                }
+                for (size_t r = 0; r < rows; r++)
+                    for (size_t c = 0; c < columns; c++) assert_int_equal(seen[r][c], 1);
+            }
+    assert_int_equal(range_size(tile_split(512, 128, 16, 0, 2).rows), 256);
+    assert_int_equal(range_size(tile_split(128, 512, 16, 0, 2).columns), 256);
+    Tile t = tile_split(512, 512, 16, 5, 16);
+    assert_true(t.rows.begin == 128 && t.rows.end == 256 && t.columns.begin == 128 && t.columns.end == 256);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(sizes), TEST(arena), TEST(arena_that_does_not_fit), TEST(ranges), TEST(tiles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
