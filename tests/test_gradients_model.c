@@ -255,7 +255,7 @@ static void every_tensor_has_a_row(void **state) {
             const GradientRow *row = &check.rows[i];
             assert_string_equal(row->name, names[i]);
             assert_int_equal(row->checked, row->count < 5 ? row->count : 5);
-            assert_int_equal(row->expected_zero, strstr(row->name, "bias k") != NULL);
+            assert_int_equal(row->zero, strstr(row->name, "bias k") != NULL);
         }
         teardown(&u);
     }

@@ -5,9 +5,10 @@
    The tolerance: |analytic - difference| <= GRADCHECK_TOLERANCE times the largest gradient of the row. Some rows are
    so small that the rounding of their differences, 4 eps loss / step, is more than that (q and k under a large
    divisor). Then this rounding is the tolerance, but no more than GRADCHECK_TOLERANCE times the largest gradient of
-   the whole tensor. A gradient that is expected to be zero must be below GRADCHECK_ZERO times the largest of its
-   whole tensor, or times the loss where the whole tensor is expected to be zero. Every other gradient must not be
-   zero.
+   the whole tensor. A row whose gradients are below GRADCHECK_ZERO times the largest of the whole tensor is zero, and
+   is measured by that: no loss depends on b_K, or on q and k where only one key is visible. If the whole tensor is
+   zero, it is measured by the loss. So a gradient that is zero and should not be, or is not and should be, is off like
+   any other.
 
    ReLU has kinks, and a difference across one is not a derivative. An entry with a kink so near that differences cannot
    tell its slope is not compared, and its row says so. A row without any entry that can be compared fails. */
@@ -25,13 +26,13 @@ typedef struct {
     const Tensor *tensor;
     Range columns;
     char name[48];
-    bool expected_zero;
+    bool zero;           /* its gradients are rounding errors */
     bool rounded;        /* passed only because of the rounding of its differences */
     size_t count;        /* entries */
     size_t checked;      /* how many of them were compared */
     size_t skipped;      /* how many could not be compared, because a kink is too near */
     double largest;      /* |analytic| of this part */
-    double whole;        /* |analytic| of the whole tensor */
+    double whole;        /* of the whole tensor; the loss, where the whole tensor is zero */
     double scale;        /* the size that gradients are measured in: one of these two */
     double error;        /* analytic - difference where that is largest */
     double relative;     /* |error| / scale; over the whole tensor's largest where rounded */
