@@ -73,7 +73,7 @@ one_mutant() {
         if [ $program = train-double ]; then gradcheck "$tree" "$@"; else against_torch "$tree"; fi
         status=$?
         exposed=$(sed -n 's/^\(after 1.*\): .*, expected .*/\1/p' "$tree.err" | head -n 1)
-        [ "$exposed" ] || exposed=$(sed -n 's/^.*gradients disagree: the gradient of \(.*\) \(is off\|is zero\|must be\|is not\)[ ,].*$/\1/p' "$tree.err")
+        [ "$exposed" ] || exposed=$(sed -n 's/^.*gradients disagree: the gradient of \(.*\) is \(off\|not finite\)[ ,].*$/\1/p' "$tree.err")
         if [ "$status" = 1 ] && [ "$exposed" ]; then
             printf 'caught  %-48s %s\n' "$what" "$exposed" >"$tree.line"
         else

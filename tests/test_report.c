@@ -201,6 +201,7 @@ static void losses_of_ngram_tables(void **state) {
     train("again", 1);
     assert_ngrams(directories, 1, NGRAM_ORDERS);
     assert_ngrams(directories, 2, NGRAM_ORDERS);
+    assert_non_null(strstr(text_of(data, "why"), "All 2 runs end with the same validation loss, "));
     CONFIGURE("train.steps=1", "data.val_fraction=0.3");
     train("other", 1);
     assert_ngrams(directories, 3, 0);

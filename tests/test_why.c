@@ -317,7 +317,7 @@ static void sweep_without_results(void **state) {
     CONFIGURE("train.optimizer=sgd", "train.steps=8", "eval.every=100", "train.grad_clip=0", "sweep.train.lr=1e5, 1e6");
     sweep("sweep", 2);
     read_sweep();
-    assert_string_equal(why.sentence[0], "None of the sweep's 2 runs has finished with a validation loss.");
+    assert_string_equal(why.sentence[0], "None of the 2 runs has finished with a validation loss.");
     assert_said("Of 2 runs 2 diverged, 0 failed");
     assert_string_equal(why.table, "");
 }

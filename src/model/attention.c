@@ -361,21 +361,6 @@ void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real 
     }
 }
 
-/* A row of one key has the weight 1 whatever its score; not so beside a sink, unless ln(1) = 0 multiplies the score. */
-static bool rows_are_constant(const AttentionConfig *a, size_t T) {
-    return T == 1 && (a->sink == SINK_NONE || a->length == LENGTH_LOG);
-}
-
-bool attention_gradient_vanishes(const AttentionConfig *a, AttentionPart part, bool is_bias, size_t T) {
-    if (rows_are_constant(a, T) && part != VALUE) return true;
-    return is_bias && part == KEY && a->score == SCORE_DOT && a->qk_norm == QK_NORM_NONE && a->sink == SINK_NONE &&
-           a->softcap == 0;
-}
-
-bool attention_parameter_vanishes(const AttentionConfig *a, AttentionParameter parameter, size_t T) {
-    return parameter != PARAMETER_SINK && rows_are_constant(a, T);
-}
-
 /* The root mean square of tanh(x), x normal of mean 0 and this standard deviation. */
 static double tanh_rms(double deviation) {
     double squares = 0, weights = 0;

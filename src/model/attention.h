@@ -173,13 +173,6 @@ SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *
 void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dqkv, const real *dout,
                               size_t first, size_t count, double *query, double *scores, real *scratch);
 
-/* Returns whether the gradient of the queries, keys or values, or of their weights, or (is_bias) of their bias,
-   vanishes for any loss: the softmax of a single score is 1, and a key's bias adds the same number to all products of a
-   row, which softmax ignores. */
-bool attention_gradient_vanishes(const AttentionConfig *attention, AttentionPart part, bool is_bias, size_t T);
-/* Returns whether the gradient of a parameter vanishes for any loss. */
-bool attention_parameter_vanishes(const AttentionConfig *attention, AttentionParameter parameter, size_t T);
-
 /* The root mean square of modified scores of rows of 1 to T keys whose queries and keys have independent normal entries
    of these variances. The part *_bias of a variance is the bias's, the same at all positions: a score is a sum of d_k
    products, and the products of the two biases add the same number to all scores, which is left out. Additive scores

@@ -180,21 +180,13 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
     return json;
 }
 
-/* Adds the losses of n-gram tables if all runs that have logged a step have the same: a chart of runs on several texts
-   has none. */
+/* Adds the losses of n-gram tables. A chart of runs on several texts has none. */
 static void add_ngrams(const Sweep *s, Json *json) {
-    double losses[NGRAM_ORDERS] = {0}, first[NGRAM_ORDERS];
-    size_t count = 0;
-    for (size_t i = 0; i < s->run_count; i++) {
-        const SweepRun *run = &s->runs[i];
-        if (!(run->measured[MEASURE_STEPS] >= 0)) continue;
-        run_ngram_losses(run->directory, losses);
-        if (count++ == 0) memcpy(first, losses, sizeof first);
-        if (isnan(*losses) || memcmp(first, losses, sizeof first) != 0) return;
-    }
-    if (count == 0) return;
+    double losses[NGRAM_ORDERS];
+    why_baselines(s, losses);
+    if (isnan(losses[0])) return;
     Json *list = js_list(json, "ngram_losses");
-    for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(first[i]));
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(losses[i]));
 }
 
 /* Adds the attention and the samples of each setting's run. */
@@ -237,7 +229,7 @@ static void note_damaged(const Sweep *s, Json *notes) {
     }
 }
 
-/* Returns the data of a page of runs; its `kind` is run, sweep or runs. */
+/* Returns the data of a page of runs, about which `why` says something; its `kind` is run, sweep or runs. */
 static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
     Json *json = js_object(), *runs = js_list(json, "runs"), *settings = js_list(json, "settings"),
          *notes = js_list(json, "notes"), *colors = js_list(json, "colors"), *t95 = js_list(json, "t95"),
@@ -262,26 +254,20 @@ static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
     add_ngrams(s, json);
     add_attention(s, runs, notes);
     add_models(s, json, runs);
+    js_set(json, "why", js_text(why.sentence[0]));
     return json;
 }
 
 Json *report_sweep_data(const char *directory) {
     const Sweep *s = sweep_view(directory);
     char heading[512];
-    const SweepSetting *least = NULL, *most = NULL;
-    for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
-        const Interval *loss = &now->mean[MEASURE_VAL_LOSS];
-        if (loss->count && (!least || loss->mean < least->mean[MEASURE_VAL_LOSS].mean)) least = now;
-        if (loss->count && (!most || loss->mean > most->mean[MEASURE_VAL_LOSS].mean)) most = now;
-    }
-    snprintf(heading, sizeof heading, "%s", s->config.name);
-    if (least && least != most)
-        text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
-                    least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean, most->label);
-    Json *data = page_data(s, "sweep", heading);
     why_sweep(s, &why);
-    js_set(data, "why", js_text(why.sentence[0]));
-    return data;
+    snprintf(heading, sizeof heading, "%s", s->config.name);
+    if (why.lowest)
+        text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
+                    why.lowest->mean[MEASURE_VAL_LOSS].mean, why.lowest->label,
+                    why.highest->mean[MEASURE_VAL_LOSS].mean, why.highest->label);
+    return page_data(s, "sweep", heading);
 }
 
 /* Reads the run of a directory, as a run with a setting of its own. */
@@ -316,12 +302,9 @@ Json *report_run_data(const char *const *directories, size_t count) {
     if (run->state != RUN_FINISHED) text_append(heading, sizeof heading, " (%s)", SWEEP_RUN_STATES[run->state]);
     if (count > 1) snprintf(heading, sizeof heading, "%zu runs compared", count);
     snprintf(s.config.name, sizeof s.config.name, "%s", count > 1 ? "comparison" : s.runs[0].config.name);
-    Json *data = page_data(&s, count > 1 ? "runs" : "run", heading);
-    if (count == 1) {
-        why_run(directories[0], &why);
-        js_set(data, "why", js_text(why.sentence[0]));
-    }
-    return data;
+    if (count > 1) why_sweep(&s, &why);
+    else why_run(directories[0], &why);
+    return page_data(&s, count > 1 ? "runs" : "run", heading);
 }
 
 /* Returns the data of theory: theory.csv, the colours of divisors by name, and colours for the other ways to score. */

@@ -13,12 +13,10 @@
    half a dozen passes over the micro-batch. */
 enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
 
-/* The sum over all checks. */
-typedef struct {
-    GradientRow worst;
-    char label[LABEL]; /* of the combination that has this row: "sqrt_dk, pre, 0.2" */
-    size_t compared, skipped, rows, failed, rounded;
-} Result;
+/* Over all models: the worst row, with the combination that has it ("sqrt_dk, pre, 0.2"), and sums. */
+static GradientRow worst;
+static char worst_label[LABEL];
+static size_t compared, skipped, rows, failed, rounded;
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
    "train-double", or "sqrtdk-double" where it is installed. */
@@ -37,16 +35,16 @@ static void become_double(char **argv) {
 #endif
 }
 
-static void make_batches(const Corpus *corpus, TrainingLoss *loss) {
-    const size_t T = loss->engine->model->shape.T, B = loss->engine->model->max_batch;
-    int32_t *ids = memory_make(2 * loss->count * B * T, sizeof *ids, "the batches");
-    Batch *batches = memory_make(loss->count, sizeof *batches, "the batches");
-    for (size_t m = 0; m < loss->count; m++) {
+static const Batch *make_batches(const Corpus *corpus, const Config *c, size_t B) {
+    const size_t T = c->model.context, count = c->train.accumulate;
+    int32_t *ids = memory_make(2 * count * B * T, sizeof *ids, "the batches");
+    Batch *batches = memory_make(count, sizeof *batches, "the batches");
+    for (size_t m = 0; m < count; m++) {
         int32_t *tokens = ids + 2 * m * B * T, *targets = tokens + B * T;
-        corpus_training_batch(corpus, loss->seed, m, B, T, tokens, targets);
+        corpus_training_batch(corpus, c->train.seed, m, B, T, tokens, targets);
         batches[m] = (Batch){tokens, targets, B, T};
     }
-    loss->batches = batches;
+    return batches;
 }
 
 static void check_config(const Config *c) {
@@ -68,119 +66,111 @@ static bool is_worse(const GradientRow *row, const GradientRow *than) {
     return row->relative > than->relative;
 }
 
-/* Returns the row to report. Of several that fail it is the last in the order of the forward pass, since there the
-   backward pass first goes wrong. */
-static const GradientRow *worst_row(const GradientCheck *check) {
-    const GradientRow *worst = check->rows;
-    for (const GradientRow *row = check->rows; row < check->rows + check->row_count; row++)
-        if (row->failure || is_worse(row, worst)) worst = row;
-    return worst;
-}
-
-/* Adds the check of a model to the result. Prints a line for a combination, which has a label. */
-static void add(Result *result, const GradientCheck *check, const char *label) {
-    const GradientRow *worst = worst_row(check);
+/* Adds the check of a model to the sums. Its worst row is, of several that fail, the last in the order of the forward
+   pass, since there the backward pass first goes wrong. Prints a line for a combination, which has a label. */
+static void add(const GradientCheck *check, const char *label) {
+    const GradientRow *found = check->rows;
+    for (const GradientRow *row = check->rows; row < check->rows + check->row_count; row++) {
+        if (row->failure || is_worse(row, found)) found = row;
+        compared += row->checked;
+        skipped += row->skipped;
+        failed += row->failure != NULL;
+        rounded += row->rounded;
+    }
     if (*label) {
-        printf("%-*s %8.1e  %s%s\n", LABEL - 1, label, worst->relative, worst->name, worst->failure ? " FAILED" : "");
+        printf("%-*s %8.1e  %s%s\n", LABEL - 1, label, found->relative, found->name, found->failure ? " FAILED" : "");
         fflush(stdout);
     }
-    if (result->rows == 0 || is_worse(worst, &result->worst)) {
-        result->worst = *worst;
-        snprintf(result->label, LABEL, "%s", label);
+    if (rows == 0 || is_worse(found, &worst)) {
+        worst = *found;
+        snprintf(worst_label, LABEL, "%s", label);
     }
-    result->rows += check->row_count;
-    for (const GradientRow *row = check->rows; row < check->rows + check->row_count; row++) {
-        result->compared += row->checked;
-        result->skipped += row->skipped;
-        result->failed += row->failure != NULL;
-        result->rounded += row->rounded;
-    }
+    rows += check->row_count;
 }
 
 /* Checks the config's model, with the micro-batches and dropout masks of the first training step. Prints the table or,
-   of a combination, a line. After a caught signal nothing is added to `result`. */
-static void check_model(const Config *config, const char *label, size_t threads, Result *result) {
-    const size_t batch = config->train.batch, shards = config->train.shards, mark = memory_mark();
+   of a combination, a line. After a caught signal nothing is added. */
+static void check_model(const Config *c, const char *label, size_t threads) {
+    const size_t batch = c->train.batch, shards = c->train.shards, mark = memory_mark();
     const size_t few = batch < SEQUENCES_MAX ? batch : SEQUENCES_MAX, B = few < shards ? shards : few;
-    const Corpus corpus = config_corpus(config, NULL);
-    const ModelShape shape = model_shape(config, corpus.vocabulary.count);
+    const Corpus corpus = config_corpus(c, NULL);
+    const ModelShape shape = model_shape(c, corpus.vocabulary.count);
     Model model;
     Engine engine;
-    GradientCheck check;
-    TrainingLoss loss = {.engine = &engine, .count = config->train.accumulate, .seed = config->train.seed};
     model_make(&model, &shape, B, threads, true);
-    engine_make(&engine, config->train.engine, shards, &model);
-    gradcheck_parameters(&model, config->model.init, loss.seed);
-    make_batches(&corpus, &loss);
+    engine_make(&engine, c->train.engine, shards, &model);
+    gradcheck_parameters(&model, c->model.init, c->train.seed);
+    GradientCheck check = {.engine = &engine,
+                           .batches = make_batches(&corpus, c, B),
+                           .count = c->train.accumulate,
+                           .seed = c->train.seed,
+                           .entries = ENTRIES_MAX,
+                           .print = *label ? NULL : stdout};
     if (!*label)
         printf("%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %zu\n\n",
-               model.tensors.parameters, loss.count, loss.count == 1 ? "" : "es", B, B == 1 ? "" : "s", shape.T,
-               config->train.seed);
-    gradcheck_make(&check, &loss, ENTRIES_MAX, *label ? NULL : stdout);
+               model.tensors.parameters, check.count, check.count == 1 ? "" : "es", B, B == 1 ? "" : "s", shape.T,
+               c->train.seed);
+    gradcheck_make(&check);
     gradcheck_run(&check);
-    if (!interrupt_signal()) add(result, &check, label);
+    if (!interrupt_signal()) add(&check, label);
     memory_release(mark);
 }
 
 /* Raises an error that says where and how gradients disagree, or prints how closely they agree. */
-static void conclude(const Result *r) {
-    const GradientRow *row = &r->worst;
-    if (r->failed)
+static void conclude(void) {
+    if (failed)
         runtime_error("%s: %s%sthe gradient of %s %s, the first in the backward pass (largest %.2e, "
                       "error %.2e of it, %zu of %zu entries compared); %zu of %zu rows fail",
-                      row->checked ? "gradients disagree" : "gradients were not compared", r->label,
-                      *r->label ? ": " : "", row->name, row->failure, row->largest, row->relative, row->checked,
-                      row->checked + row->skipped, r->failed, r->rows);
-    if (r->rounded)
+                      worst.checked ? "gradients disagree" : "gradients were not compared", worst_label,
+                      *worst_label ? ": " : "", worst.name, worst.failure, worst.largest, worst.relative, worst.checked,
+                      worst.checked + worst.skipped, failed, rows);
+    if (rounded)
         printf("\n~ marks %zu rows so small that rounding of the loss is most of the error, which\n"
                "  is relative to the whole tensor's largest gradient there\n",
-               r->rounded);
-    if (r->skipped) printf("\n%zu gradients could not be compared: a kink of ReLU is too near\n", r->skipped);
+               rounded);
+    if (skipped) printf("\n%zu gradients could not be compared: a kink of ReLU is too near\n", skipped);
     printf("\n%zu gradients agree, in %zu parts of tensors. The largest\n"
            "error is %.1e of a part's largest gradient (tolerance %.0e)\n",
-           r->compared, r->rows, row->relative, GRADCHECK_TOLERANCE);
+           compared, rows, worst.relative, GRADCHECK_TOLERANCE);
 }
 
-/* Returns a combination of the [sweep], and its label; without a sweep, the config and "". */
-static Config combination(const Config *config, const SweepAxes *axes, size_t i, char label[LABEL]) {
-    Config c;
-    combinations_config(config, axes, i, &c);
+/* Writes the values of a combination of the [sweep]; nothing without a sweep. */
+static void write_label(const Config *c, const SweepAxes *axes, char label[LABEL]) {
     *label = '\0';
     for (size_t a = 0; a < axes->count; a++) {
         char value[CONFIG_VALUE_MAX];
-        config_value_text(&c, axes->axis[a].key, value, sizeof value);
+        config_value_text(c, axes->axis[a].key, value, sizeof value);
         text_append(label, LABEL, "%s%s", a ? ", " : "", value);
     }
-    return c;
 }
 
 static int run(const Command *command) {
-    Config config;
-    static SweepAxes axes;                             /* large */
+    Config config, c;
+    static SweepAxes axes; /* large */
+    char label[LABEL];
     if (interrupt_signal()) return interrupt_signal(); /* train-double would not know of it */
     become_double(command->argv);
     config_load(&config, &axes, command->target, command->overrides.items, command->overrides.count);
     const size_t count = combinations_count(&axes, COMBINATIONS_MAX);
-    char label[LABEL];
-    Result result = {0};
     for (size_t i = 0; i < count; i++) {
-        const Config c = combination(&config, &axes, i, label);
+        combinations_config(&config, &axes, i, &c);
         check_config(&c);
     }
     print_plain(stdout, "%s: gradients of the backward pass against differences of the loss", config.name);
     combinations_print(&axes, "  ", stdout);
     if (axes.count) printf("%-*s %8s  %s\n", LABEL - 1, "combination", "relative", "error of the gradient of");
     for (size_t i = 0; i < count && !interrupt_signal(); i++) {
-        const Config c = combination(&config, &axes, i, label);
+        combinations_config(&config, &axes, i, &c);
+        write_label(&c, &axes, label);
         /* The threads of many small models would wait for each other longer than a pass takes. */
-        check_model(&c, label, axes.count && c.model.d_model < 64 ? 1 : command_threads(command), &result);
+        check_model(&c, label, axes.count && c.model.d_model < 64 ? 1 : command_threads(command));
     }
     if (interrupt_signal()) return interrupt_signal();
     if (axes.count) {
-        printf("\nthe worst: %s\n", result.label);
-        gradcheck_print(&result.worst, stdout);
+        printf("\nthe worst: %s\n", worst_label);
+        gradcheck_print(&worst, stdout);
     }
-    conclude(&result);
+    conclude();
     return 0;
 }
 

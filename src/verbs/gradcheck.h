@@ -5,64 +5,63 @@
    The tolerance: |analytic - difference| <= GRADCHECK_TOLERANCE times the largest gradient of the row. Some rows are
    so small that the rounding of their differences, 4 eps loss / step, is more than that (q and k under a large
    divisor). Then this rounding is the tolerance, but no more than GRADCHECK_TOLERANCE times the largest gradient of
-   the whole tensor. A gradient that is expected to be zero must be below GRADCHECK_ZERO times the largest of its
-   whole tensor, or times the loss where the whole tensor is expected to be zero. Every other gradient must not be
-   zero.
+   the whole tensor. A row whose gradients are below GRADCHECK_ZERO times the largest of the whole tensor is zero, and
+   is measured by that: no loss depends on b_K, or on q and k where only one key is visible. If the whole tensor is
+   zero, it is measured by the loss. So a gradient that is zero and should not be, or is not and should be, is off like
+   any other.
 
-   ReLU has kinks, and a difference across one is not a derivative. Where central differences do not agree with the
-   gradient, or with each other at a step that leaves the tolerance above rounding, those on either side are taken: a
-   kink near the entry lies on one side, and the other side's differences agree with each other. If both sides agree,
-   each on a slope of its own, the kink is nearer than differences can tell. If neither does, there are kinks on both
-   sides. In both cases the entry is not compared, and its row says so. A row without any entry that can be compared
-   fails. */
+   ReLU has kinks, and a difference across one is not a derivative. An entry with a kink so near that differences cannot
+   tell its slope is not compared, and its row says so. A row without any entry that can be compared fails. */
 #pragma once
 
-#include "base/command.h"
+#include <stdio.h>
+
 #include "train/engine.h"
 
 #define GRADCHECK_TOLERANCE 1e-7
 #define GRADCHECK_ZERO 1e-13
 
-/* The mean of the mean losses of some micro-batches, with dropout's masks drawn by seed and micro-step, the same ones
-   every time. */
+/* A tensor, or the columns of one that belong to q, k or v. */
 typedef struct {
-    Engine *engine;       /* whose model has gradients, and its parameters set */
-    const Batch *batches; /* (count), with targets, all of the same B and T */
-    size_t count;
-    uint64_t seed, micro_step; /* micro_step: the first micro-batch's; the others follow */
-} TrainingLoss;
-
-/* A tensor, or the part of one that belongs to q, k or v. */
-typedef struct {
+    const Tensor *tensor;
+    Range columns;
     char name[48];
-    bool expected_zero;
+    bool zero;           /* its gradients are rounding errors */
     bool rounded;        /* passed only because of the rounding of its differences */
     size_t count;        /* entries */
     size_t checked;      /* how many of them were compared */
     size_t skipped;      /* how many could not be compared, because a kink is too near */
     double largest;      /* |analytic| of this part */
+    double whole;        /* of the whole tensor; the loss, where the whole tensor is zero */
+    double scale;        /* the size that gradients are measured in: one of these two */
     double error;        /* analytic - difference where that is largest */
-    double relative;     /* |error| / largest; where expected_zero or rounded, over the whole tensor's largest */
+    double relative;     /* |error| / scale; over the whole tensor's largest where rounded */
     size_t at[2];        /* row and column of the error */
     const char *failure; /* NULL: passed; or how it failed, as "is off" */
 } GradientRow;
 
+/* The caller sets the first part: the loss, which is the mean of the mean losses of some micro-batches. Its masks of
+   dropout are drawn by seed and micro-step, the same ones every time. */
 typedef struct {
-    TrainingLoss original; /* the loss whose parameters are perturbed */
-    size_t entries;        /* at most so many are compared in each row */
-    FILE *print;           /* each row is printed here as soon as it is checked; NULL: nowhere */
-    double *losses;        /* (count, B, T) where nothing is perturbed */
-    double loss;           /* their mean */
-    real *parameter;       /* the entry that is perturbed */
-    GradientRow *rows;     /* (row_count), in the order of the tensors */
+    Engine *engine;            /* whose model has gradients, and its parameters set */
+    const Batch *batches;      /* (count), with targets, all of the same B and T */
+    size_t count;              /* micro-batches */
+    uint64_t seed, micro_step; /* micro_step: the first micro-batch's; the others follow */
+    size_t entries;            /* at most so many are compared in each row */
+    FILE *print;               /* each row is printed here as soon as it is checked; NULL: nowhere */
+
+    double *losses;    /* (count, B, T) where nothing is perturbed */
+    double loss;       /* their mean */
+    real *parameter;   /* the entry that is perturbed */
+    GradientRow *rows; /* (row_count), in the order of the tensors */
     size_t row_count;
 } GradientCheck;
 
 /* Makes all memory and computes the losses and gradients. Raises all errors of a check. */
-void gradcheck_make(GradientCheck *check, const TrainingLoss *loss, size_t entries, FILE *print);
+void gradcheck_make(GradientCheck *check);
 
 /* Fills in check->rows. Every entry of a row is compared or, where there are more than `entries`, a sample drawn by
-   loss->seed, the largest among them. A row that fails is no error. After a caught signal rows are missing. The
+   the seed, the largest among them. A row that fails is no error. After a caught signal rows are missing. The
    parameters are the same afterwards. May be called in a parallel region. */
 void gradcheck_run(GradientCheck *check);
 void gradcheck_print(const GradientRow *row, FILE *out);

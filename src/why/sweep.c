@@ -1,5 +1,6 @@
-/* The sentences about a sweep, and their table. Figures are a setting's means over the runs that finished, as in the
-   table that the sweep prints. The settings with the lowest and the highest validation loss are compared. */
+/* The sentences about a sweep or other runs, and their table. Figures are a setting's means over the runs that
+   finished, as in the table that the sweep prints. The settings with the lowest and the highest validation loss are
+   compared. */
 #include <math.h>
 #include <string.h>
 
@@ -18,12 +19,22 @@ typedef struct {
 
 static double mean_of(const SweepSetting *setting, Measure measure) { return setting->mean[measure].mean; }
 
-/* Returns whether [sweep] has a key that begins so. */
-static bool sweeps(const Sweep *s, const char *start) {
-    for (size_t a = 0; a < s->axes.count; a++)
-        if (strncmp(config_key_name(s->axes.axis[a].key), start, strlen(start)) == 0) return true;
+/* Returns whether the runs differ in a key that begins so. */
+static bool differ_in(const Sweep *s, const char *start) {
+    char first[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
+    for (size_t key = 0; key < config_key_count(); key++) {
+        if (strncmp(config_key_name(key), start, strlen(start)) != 0) continue;
+        config_value_text(&s->runs->config, key, first, sizeof first);
+        for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+            config_value_text(&run->config, key, value, sizeof value);
+            if (strcmp(value, first) != 0) return true;
+        }
+    }
     return false;
 }
+
+/* Returns whether a setting has several runs, which differ in the seed. */
+static bool is_average(const Sweep *s) { return s->settings->count > 1; }
 
 /* Returns the loss of the setting at a place of the ranking. */
 static double loss_at(const Ranking *r, size_t at) { return mean_of(r->setting[at], MEASURE_VAL_LOSS); }
@@ -31,29 +42,43 @@ static double loss_at(const Ranking *r, size_t at) { return mean_of(r->setting[a
 /* Returns whether all settings end with the very same loss, as those that differ in a key without effect. */
 static bool all_equal(const Ranking *r) { return r->count > 1 && loss_at(r, 0) == loss_at(r, r->count - 1); }
 
+void why_baselines(const Sweep *s, double losses[NGRAM_ORDERS]) {
+    double first[NGRAM_ORDERS] = {NAN};
+    bool found = false;
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        if (!(run->measured[MEASURE_STEPS] >= 0)) continue;
+        run_ngram_losses(run->directory, losses);
+        if (!found) memcpy(first, losses, sizeof first);
+        found = memcmp(first, losses, sizeof first) == 0;
+        if (!found) break;
+    }
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) losses[i] = found ? first[i] : (double)NAN;
+}
+
 static void rank(Ranking *r, const Sweep *s) {
-    *r = (Ranking){.sweep = s, .baselines = {NAN, NAN, NAN, NAN}};
+    *r = (Ranking){.sweep = s};
     for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
         if (!now->mean[MEASURE_VAL_LOSS].count) continue;
         size_t at = r->count++;
         for (; at > 0 && mean_of(now, MEASURE_VAL_LOSS) < loss_at(r, at - 1); at--) r->setting[at] = r->setting[at - 1];
         r->setting[at] = now;
     }
-    const SweepRun *run = s->runs, *end = s->runs + s->run_count;
-    while (run < end && run->state != RUN_FINISHED) run++; /* all have one text: the first that has finished will do */
-    if (run < end && !sweeps(s, "data.")) run_ngram_losses(run->directory, r->baselines);
+    why_baselines(s, r->baselines);
 }
 
 /* Adds the loss at a place of the ranking and who ends with it: "÷ 1 (none) and 1 other end with the highest, 2.31
    ...", or "All 4 settings" if they are equal. */
 static void add_end(const Ranking *r, size_t at, const char *rank, char *p) {
     const double loss = loss_at(r, at);
+    const Config *c = &r->sweep->runs[r->setting[at]->run[0]].config;
     size_t equal = 0;
     for (size_t i = 0; i < r->count; i++) equal += loss_at(r, i) == loss;
-    if (all_equal(r)) why_add(p, "%s %zu settings", sweeps(r->sweep, "train.seed") ? "all" : "All", equal);
+    if (all_equal(r))
+        why_add(p, "%s %zu %s", is_average(r->sweep) ? "all" : "All", equal,
+                r->sweep->axes.count ? "settings" : "runs");
     else why_add(p, "%s", r->setting[at]->label);
     if (equal > 1 && !all_equal(r)) why_add(p, " and %zu other%s", equal - 1, equal == 2 ? "" : "s");
-    why_add(p, " end%s with %s%.2f nats per %s", equal > 1 ? "" : "s", rank, loss, config_target(&r->sweep->config));
+    why_add(p, " end%s with %s%.2f nats per %s", equal > 1 ? "" : "s", rank, loss, config_target(c));
     baselines_add(r->baselines, loss, p);
     why_add(p, ".");
 }
@@ -62,14 +87,14 @@ static void say_losses(const Ranking *r, Why *why) {
     const Sweep *s = r->sweep;
     char *p = why_next(why);
     if (r->count == 0) {
-        why_add(p, "None of the sweep's %zu runs has finished with a validation loss.", s->run_count);
+        why_add(p, "None of the %zu runs has finished with a validation loss.", s->run_count);
         return;
     }
-    const size_t last = r->count - 1;
+    const size_t last = r->count - 1, batches = s->runs->config.eval.batches;
     const double first_std = mean_of(r->setting[0], MEASURE_SCORE_STD_FIRST);
     const double last_std = mean_of(r->setting[last], MEASURE_SCORE_STD_FIRST);
     const char *rank = last == 0 ? "a validation loss of " : all_equal(r) ? "the same validation loss, " : NULL;
-    if (sweeps(s, "train.seed")) why_add(p, "On average over the seeds that finished, ");
+    if (is_average(s)) why_add(p, "On average over the seeds that finished, ");
     add_end(r, 0, rank ? rank : "the lowest validation loss, ", p);
     if (!rank) {
         why_add(p, " ");
@@ -78,11 +103,11 @@ static void say_losses(const Ranking *r, Why *why) {
             why_add(p, " Their scores start with standard deviations of %.3g and %.3g.", first_std, last_std);
     } else if (last == 0 && isfinite(first_std))
         why_add(p, " Its scores start with a standard deviation of %.3g.", first_std);
-    if (sweeps(s, "data.") || sweeps(s, "eval."))
-        why_add(p, " But the runs of this sweep differ in what their losses are measured on.");
-    else if (s->config.eval.batches > 0 && !isnan(*r->baselines))
-        why_add(p, " Losses are those of %zu %s, a table's that of the whole validation split.", s->config.eval.batches,
-                s->config.eval.batches == 1 ? "batch" : "batches");
+    if (differ_in(s, "data.") || differ_in(s, "eval."))
+        why_add(p, " But these runs differ in what their losses are measured on.");
+    else if (batches > 0 && !isnan(*r->baselines))
+        why_add(p, " Losses are those of %zu %s, a table's that of the whole validation split.", batches,
+                batches == 1 ? "batch" : "batches");
 }
 
 /* Adds how far table n is below table n - 1, as in "triples 0.25 below pairs". */
@@ -129,7 +154,7 @@ static void say_limits(const Ranking *r, Why *why) {
     why_add(p, "What remains open: ");
     if (isnan(half)) why_add(p, "no setting has two runs that finished, so no difference has an interval; ");
     else why_add(p, "the seeds leave a mean loss uncertain by up to ± %.2g (95 %%); ", half);
-    if (sweeps(s, "train.lr") || sweeps(s, "train.muon_lr"))
+    if (differ_in(s, "train.lr") || differ_in(s, "train.muon_lr"))
         why_add(p, "the best rate is chosen by the losses that are shown, which flatters it; ");
     else {
         why_add_rate(c, p);
@@ -181,7 +206,7 @@ static void make_table(const Ranking *r, char *table) {
                 "n: runs that finished; scores: their standard deviation; entropy: of weights, 1\n"
                 "is uniform, 0 one-hot; gradient: of a query's scores, median norm; loss:\n"
                 "validation, in nats per %s\n",
-                config_target(&r->sweep->runs[0].config));
+                config_target(&r->sweep->runs->config));
 }
 
 void why_sweep(const Sweep *sweep, Why *why) {
@@ -190,7 +215,11 @@ void why_sweep(const Sweep *sweep, Why *why) {
     rank(&r, sweep);
     say_losses(&r, why);
     if (r.count > 0) make_table(&r, why->table);
-    if (r.count > 1 && !all_equal(&r)) say_differences(&r, why);
+    if (r.count > 1 && !all_equal(&r)) {
+        why->lowest = r.setting[0];
+        why->highest = r.setting[r.count - 1];
+        say_differences(&r, why);
+    }
     say_unfinished(sweep, why);
     if (r.count > 0) say_limits(&r, why);
 }

@@ -12,11 +12,12 @@ enum { WHY_SENTENCES = 8, WHY_BYTES = 2048, WHY_TABLE = 8192 };
 typedef struct {
     char sentence[WHY_SENTENCES][WHY_BYTES]; /* (count, at least 1): paragraphs of a sentence or a few */
     size_t count;
-    char table[WHY_TABLE]; /* of a sweep, in lines, for behind the first paragraph; of a run "" */
-} Why;                     /* too large for small stacks */
+    char table[WHY_TABLE];                /* of a sweep, in lines, for behind the first paragraph; of a run "" */
+    const SweepSetting *lowest, *highest; /* of a sweep, by validation loss; NULL if none is lower than another */
+} Why;                                    /* too large for small stacks */
 
-/* Make the sentences about a run, or about a sweep that sweep_view has read. Files that are not as the program writes
-   them are an error of status STATUS_USAGE. */
+/* Make the sentences about a run; or about several, a sweep that sweep_view has read or others with settings. Files
+   that are not as the program writes them are an error of status STATUS_USAGE. */
 void why_run(const char *directory, Why *why);
 void why_sweep(const Sweep *sweep, Why *why);
 /* Writes the first paragraph about the run or sweep of a directory, in lines of at most 80 columns. */
@@ -31,6 +32,9 @@ char *why_next(Why *why);
 #define why_add(paragraph, ...) text_append((paragraph), WHY_BYTES, __VA_ARGS__)
 /* Adds "one learning rate (0.001)", or with Muon two of them. */
 void why_add_rate(const Config *config, char *paragraph);
+
+/* Finds the losses of n-gram tables, if all runs that have logged a step have the same; if not, all are NaN. */
+void why_baselines(const Sweep *sweep, double losses[NGRAM_ORDERS]);
 
 /* The n-gram tables, whose losses are the baselines (run_ngram_losses): nats per character, on the validation split. */
 extern const char *const BASELINE_NAMES[NGRAM_ORDERS];
