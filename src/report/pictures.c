@@ -10,14 +10,6 @@
 
 enum { COLUMNS = 16, ROWS = 2 }; /* at most so many columns, since a side of a picture is limited */
 
-/* Writes which model the runs of a sweep share. */
-static void shared_model(const Sweep *s, char *out, size_t capacity) {
-    const Config **configs = memory_make(s->run_count, sizeof *configs, "the configs of a sweep");
-    for (size_t i = 0; i < s->run_count; i++) configs[i] = &s->runs[i].config;
-    picture_model(configs, s->run_count, out, capacity);
-    memory_free(configs);
-}
-
 /* Adds a curve for each run of a setting. The first has the label: the mean final loss where runs have finished. */
 static size_t add_setting(const Sweep *s, size_t index, Series *out) {
     const SweepSetting *setting = &s->settings[index];
@@ -51,10 +43,12 @@ static size_t add_levels(const Sweep *s, const Json *losses, Series *out) {
 static void draw_losses(const Sweep *s, const size_t *order, const Json *data, const Directory *into) {
     char title[512], subtitle[512], y_label[64];
     Series *curves = memory_make(s->run_count + NGRAM_ORDERS, sizeof *curves, "the curves of a sweep");
+    const Config **configs = memory_make(s->run_count, sizeof *configs, "the configs of a sweep");
+    for (size_t i = 0; i < s->run_count; i++) configs[i] = &s->runs[i].config;
     size_t count = add_levels(s, js_get(data, "ngram_losses"), curves);
     for (size_t i = 0; i < s->setting_count; i++) count += add_setting(s, order[i], curves + count);
     snprintf(title, sizeof title, "%s: validation loss by step", s->config.name);
-    shared_model(s, subtitle, sizeof subtitle);
+    picture_model(configs, s->run_count, subtitle, sizeof subtitle);
     if (s->run_count > s->setting_count)
         text_append(subtitle, sizeof subtitle, "; a curve for each seed, at its end the mean");
     snprintf(y_label, sizeof y_label, "validation loss (nats per %s)", config_target(&s->runs[0].config));
@@ -118,10 +112,12 @@ static void draw_triangles(const Sweep *s, const size_t *order, const Directory 
     Column *columns = memory_make(COLUMNS, sizeof *columns, "the columns of a picture");
     char title[512], subtitle[512], model[512], steps[ROWS][32];
     const char *const names[ROWS] = {steps[0], steps[1]};
+    const Config *configs[COLUMNS];
     size_t count = 0, layer = 0, head = 0;
     for (size_t i = 0; i < s->setting_count && count < COLUMNS; i++) {
         const Snapshot *first = &columns[0].at[0], *now = &columns[count].at[0];
         if (!read_column(s, order[i], &columns[count])) continue;
+        configs[count] = &columns[count].run->config;
         count += now->T == first->T && memcmp(now->text, first->text, sizeof first->text) == 0;
     }
     if (count == 0) return;
@@ -150,7 +146,7 @@ static void draw_triangles(const Sweep *s, const size_t *order, const Directory 
         text_append(subtitle, sizeof subtitle, "%s", character);
     }
     text_append(subtitle, sizeof subtitle, "”");
-    shared_model(s, model, sizeof model);
+    picture_model(configs, count, model, sizeof model);
     if (count < s->setting_count) text_append(model, sizeof model, "; %zu of %zu settings", count, s->setting_count);
     attention_figure_save(&figure, into, "triangles.png");
 }
