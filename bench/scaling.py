@@ -3,14 +3,19 @@
 alone, starting from a model of 2 layers, width 128, d_k 64, 4096 positions per step. Prints tables in Markdown.
 
     bench/scaling.py                      about two minutes
-    bench/scaling.py --plot docs/images/scaling.png       needs matplotlib"""
+    bench/scaling.py --csv docs/results/scaling.csv
+    bench/scaling.py --plot docs/results/scaling.csv docs/images/scaling.png    needs matplotlib, measures nothing"""
 
 import argparse
+import csv
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
+COLUMNS = ["tokens_per_s", "gflop_per_step", "share_of_peak", "peak_rss_mb"]
 POSITIONS = 4096
 START = {"context": 64, "width": 128, "layers": 2, "batch": 64, "threads": len(os.sched_getaffinity(0))}
 AXES = {
@@ -39,52 +44,64 @@ def bench(options, point):
     return json.loads(done.stdout)
 
 
-def plot(path, results):
-    import matplotlib
+def plot(path, rows):
+    """Draws the rows of the table, in the style of the study's pictures."""
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(ROOT / "configs/study"))
+    from picture import CIRCLE, palette, pyplot
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, len(results), figsize=(15, 6), sharex="col", sharey="row")
-    for column, (axis, rows) in enumerate(results.items()):
-        x = [value for value, _ in rows]
-        for row, (key, label) in enumerate((("tokens_per_s", "tokens per second"), ("peak_rss_mb", "peak memory, MB"))):
-            a = axes[row][column]
-            a.plot(x, [r[key] for _, r in rows], "o-", color="#1f5fa8")
+    style = {**palette()[0]["sqrt_dk"], "marker": CIRCLE, "linewidth": 1.6, "markersize": 5, "clip_on": False}
+    names = list(dict.fromkeys(row["axis"] for row in rows))
+    shares = [len([row for row in rows if row["axis"] == name]) + 1 for name in names]
+    measures = (("tokens_per_s", "tokens per second"), ("peak_rss_mb", "peak memory, MB"))
+    figure, axes = pyplot.subplots(2, len(names), figsize=(9.6, 4.8), dpi=160, sharex="col", sharey="row",
+                                   width_ratios=shares, layout="constrained", squeeze=False)
+    for column, name in enumerate(names):
+        own = [row for row in rows if row["axis"] == name]
+        x = [int(row["value"]) for row in own]
+        for a, (key, label) in zip(axes[:, column], measures):
+            a.plot(x, [float(row[key]) for row in own], **style)
             a.set_xscale("log", base=2)
             a.set_yscale("log")
-            a.grid(True, which="both", alpha=0.3)
-            a.set_xticks(x, [str(v) for v in x], rotation=60 if len(x) > 5 else 0)
+            a.grid(color="0.9")
+            a.spines[["top", "right"]].set_visible(False)
+            a.set_xticks(x, [str(value) for value in x], size=8)
             a.tick_params(axis="x", which="minor", bottom=False)
             if column == 0:
                 a.set_ylabel(label)
-        axes[1][column].set_xlabel(axis)
-    figure.tight_layout()
-    figure.savefig(path, dpi=100)
+        axes[1, column].set_xlabel(name)
+    figure.suptitle("How speed and memory change with one size", x=0.01, ha="left", size=12)
+    figure.savefig(path)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", default="./train", help="the program to measure")
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
-    parser.add_argument("--plot", metavar="FILE.png")
+    parser.add_argument("--csv", metavar="FILE.csv", help="write the table there too")
+    parser.add_argument("--plot", nargs=2, metavar=("FILE.csv", "FILE.png"), help="draw such a table, measure nothing")
     parser.add_argument("--only", choices=list(AXES), action="append")
     options = parser.parse_args()
-    results = {}
+    if options.plot:
+        with open(options.plot[0], encoding="utf-8", newline="") as table:
+            return plot(options.plot[1], list(csv.DictReader(table)))
+    rows = []
     for axis in options.only or AXES:
         print(f"\n| {axis} | tokens per second | GFLOP per step | share of the sgemm peak | peak memory, MB |")
         print("|---|---|---|---|---|")
-        results[axis] = []
         for value in AXES[axis]:
             point = dict(START, **{axis: value})
             if axis == "context":
                 point["batch"] = max(1, POSITIONS // value)
             r = bench(options, point)
-            results[axis].append((value, r))
+            rows.append({"axis": axis, "value": value, **{key: f"{r[key]:.6g}" for key in COLUMNS}})
             print(f"| {value} | {r['tokens_per_s']:,.0f} | {r['gflop_per_step']:.3g} | {r['share_of_peak']:.0%} | "
                   f"{r['peak_rss_mb']:.0f} |", flush=True)
-    if options.plot:
-        plot(options.plot, results)
+    if options.csv:
+        with open(options.csv, "w", encoding="utf-8", newline="") as table:
+            writer = csv.DictWriter(table, ["axis", "value", *COLUMNS], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 main()

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "show/canvas.h"
 
-static char directory[512], picture[540];
+static char pictures_directory[512], picture[540];
 
 typedef struct {
     int width, height;
@@ -19,14 +19,14 @@ typedef struct {
 
 static inline int set_up(void **state) {
     (void)state;
-    if (!make_temporary(directory)) return -1;
-    snprintf(picture, sizeof picture, "%s/picture.png", directory);
+    if (!make_temporary(pictures_directory)) return -1;
+    snprintf(picture, sizeof picture, "%s/picture.png", pictures_directory);
     return 0;
 }
 
 static inline int tear_down(void **state) {
     (void)state;
-    return directory_remove(directory) ? 0 : -1;
+    return directory_remove(pictures_directory) ? 0 : -1;
 }
 
 static inline Image image_read(void) {

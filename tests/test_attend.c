@@ -224,7 +224,7 @@ static const float matrix[T * T] = {1, 9, 9,   9,   9,   .07f, .93f, 9, 9,    9,
                                     9, 9, NAN, .3f, .3f, .4f,  9,    0, .25f, .25f, .25f,  .25f};
 
 static const char *show(TerminalColors colors, size_t columns) {
-    static Panel panels[] = {{matrix, "first"}, {matrix, "second"}};
+    static Panel panels[] = {{matrix, "first", {0}}, {matrix, "second", {0}}};
     const AttentionFigure figure = {
         .title = "title", .text = five, .length = T, .layers = 1, .heads = 2, .panels = panels};
     const Terminal terminal = {print_into(), colors, columns};
@@ -312,7 +312,7 @@ static void fits_in_a_line(void **state) {
     static const size_t sides[][2] = {{48, 48}, {24, 48}, {16, 48},
                                       {12, 24}, {6, 16},  {2, 6}}; /* in numbers, squares */
     static float uniform[LONGEST * LONGEST];
-    static Panel panels[] = {{uniform, "head 0: .71, .50"}, {uniform, "head 1: .64, .40"}};
+    static Panel panels[] = {{uniform, "head 0: .71, .50", {0}}, {uniform, "head 1: .64, .40", {0}}};
     uint32_t text[LONGEST];
     for (size_t i = 0; i < LONGEST; i++) text[i] = 'x';
     const AttentionFigure figure = {

@@ -335,7 +335,9 @@ ends 0 "$train" sweep sweep.ini --quiet --out swept --set train.steps=2
 first=$(sed '1,/0 one-hot\.$/d' "$said/out" | sed '1d; /^$/,$d') # the paragraph after the table and its legend
 check_files runs/tiny/report.html swept/report.html swept/scale_divisor=none/report.html
 ends 0 "$train" report swept
-check "stdout of: $name" "page to look at: swept/report.html" "$(cat "$said/out")"
+check "stdout of: $name" "page to look at: swept/report.html
+pictures:        swept/*.png" "$(cat "$said/out")"
+check_files swept/losses.png swept/triangles.png
 ends 0 "$train" report runs/tiny runs/tiny-2
 check "stdout of: $name" "page to look at: report.html" "$(cat "$said/out")"
 check_match report.html '"kind":"runs"' "$(cat report.html)"

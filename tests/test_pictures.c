@@ -42,7 +42,7 @@ static size_t count_beside(const Image *image, Color color, int column, bool rig
     return count;
 }
 
-/* Curves are on the left and their labels' samples on the right, whether or not there is a point. */
+/* Curves are on the left and their labels' samples on the right; a curve without points has neither. */
 static void chart_shows_its_series(void **state) {
     (void)state;
     double x[101], y[3][101];
@@ -52,103 +52,108 @@ static void chart_shows_its_series(void **state) {
         for (int k = 0; k < 3; k++) y[k][i] = i % 50 == 49 ? NAN : (double)(k + 1) * exp(-i / 20.0);
     }
     for (size_t k = 0; k < 3; k++)
-        series[k] =
-            (Series){.label = "a label", .y = y[k], .color = palette_color(k), .thickness = 4, .markers = k == 2};
-    Chart chart = {"√d_k", "a subtitle", "loss", x, 101, series, 3, NULL, 0};
-    for (int round = 0; round < 2; round++) { /* with points; without */
+        series[k] = (Series){.label = "a label",
+                             .x = x,
+                             .y = y[k],
+                             .points = 101,
+                             .color = palette_color(k),
+                             .thickness = 4,
+                             .markers = k == 2};
+    for (size_t points = 101; points <= 101; points -= 101) { /* 101, then 0 */
+        series[0].points = points;
+        const Chart chart = {"√d_k", "a subtitle", "loss", series, 3, false, false};
         chart_save(&chart, &no_directory, picture);
         Image image = image_read();
         assert_int_equal(image.width, 1000);
         assert_int_equal(image.height, 620);
         assert_white_border(&image, 8);
         for (size_t k = 0; k < 3; k++) {
-            assert_true((count_beside(&image, palette_color(k), 850, false) > 80) == (round == 0));
-            assert_true(count_beside(&image, palette_color(k), 850, true) > 20);
+            assert_true((count_beside(&image, palette_color(k), 850, false) > 80) == (series[k].points > 0));
+            assert_true((count_beside(&image, palette_color(k), 870, true) > 20) == (series[k].points > 0));
         }
         assert_int_equal(count_color(&image, palette_color(3)), 0);
         stbi_image_free(image.rgb);
-        chart.points = 0;
     }
 }
 
-/* Curves that end at one point: no label covers another, they are in the order of the series, and all are inside. */
+/* Finds the first and the last row in which a curve's label has its sample. */
+static void find_sample(const Image *image, Color color, int *first, int *last) {
+    *first = *last = -1;
+    for (int row = 0; row < image->height; row++)
+        for (int column = 908; column < 920; column++)
+            if (same(pixel(image, column, row), color)) {
+                *first = *first < 0 ? row : *first;
+                *last = row;
+            }
+}
+
+/* Curves of which many end at one point: labels stand beside their ends where they can, no label covers another, they
+   are in the order of the ends, and all are inside. */
 static void labels_are_apart(void **state) {
     (void)state;
-    const double x[] = {0, 1}, y[3][2] = {{0, 0}, {.5, .5}, {1, 1}};
-    Series series[CHART_SERIES_MAX];
-    int last = 0;
-    for (size_t k = 0; k < CHART_SERIES_MAX; k++)
-        series[k] = (Series){.label = "label",
-                             .y = y[k == 0   ? 0
-                                    : k == 1 ? 2
-                                             : 1],
-                             .color = palette_color(k),
-                             .thickness = 9};
-    const Chart chart = {"labels", "", "loss", x, 2, series, CHART_SERIES_MAX, NULL, 0};
+    enum { CURVES = 12 };
+    const double x[] = {0, 1};
+    for (int alone = 0; alone < 2; alone++) { /* whether the first curve ends far above the others */
+        double y[CURVES][2];
+        Series series[CURVES];
+        int last = 0, first, end;
+        for (size_t k = 0; k < CURVES; k++) {
+            y[k][0] = y[k][1] = k == 0 && alone ? 2 : k == CURVES - 1 ? 0 : .5;
+            series[k] =
+                (Series){.label = "label", .x = x, .y = y[k], .points = 2, .color = palette_color(k), .thickness = 9};
+        }
+        const Chart chart = {"labels", "", "loss", series, CURVES, false, false};
+        chart_save(&chart, &no_directory, picture);
+        Image image = image_read();
+        assert_white_border(&image, 8);
+        for (size_t k = 0; k < CURVES; k++) {
+            find_sample(&image, palette_color(k), &first, &end);
+            assert_true(first > last && end > first + 5);
+            if (alone && k == 0) assert_close((first + end) / 2.0, 82 + 470 * .1 / 2.2, 2, "a label beside its end");
+            last = end;
+        }
+        stbi_image_free(image.rgb);
+    }
+}
+
+/* Many labels are smaller, and all are there. */
+static void many_labels_fit(void **state) {
+    (void)state;
+    enum { CURVES = 60 };
+    const double x[] = {0, 1}, y[] = {1, 1};
+    Series series[CURVES];
+    for (size_t k = 0; k < CURVES; k++)
+        series[k] =
+            (Series){.label = "label", .x = x, .y = y, .points = 2, .color = palette_color(k % 2), .thickness = 2};
+    const Chart chart = {"labels", "", "loss", series, CURVES, false, false};
     chart_save(&chart, &no_directory, picture);
     Image image = image_read();
+    size_t samples = 0;
     assert_white_border(&image, 8);
-    for (size_t i = 0; i < CHART_SERIES_MAX; i++) {
-        int first = image.height, end = 0;
-        for (int row = 0; row < image.height; row++)
-            for (int column = 900; column < 930; column++) /* the samples */
-                if (same(pixel(&image, column, row), palette_color(i))) {
-                    first = row < first ? row : first;
-                    end = row;
-                }
-        assert_true(first > last && end > first + 5);
-        last = end;
+    for (int row = 1; row < image.height; row++) {
+        const Color above = pixel(&image, 915, row - 1), now = pixel(&image, 915, row);
+        const bool begins = same(now, palette_color(0)) || same(now, palette_color(1));
+        samples += begins && !same(above, now);
     }
+    assert_int_equal(samples, CURVES);
     stbi_image_free(image.rgb);
 }
 
-/* The rows in which the middle of the plot has a pixel of a level's line; returns how many. */
-static size_t rows_of_levels(const Image *image, int rows[CHART_LEVELS_MAX]) {
-    size_t count = 0;
-    for (int y = 0; y < image->height; y++) {
-        const Color line = {150, 150, 150};
-        if (!same(pixel(image, 450, y), line)) continue;
-        assert_true(count < CHART_LEVELS_MAX);
-        rows[count++] = y;
-    }
-    return count;
-}
+/* Returns whether the plot has a horizontal line of the grid and a tick in a row. */
+static bool has_tick(const Image *image, int row) { return same(pixel(image, 500, row), (Color){230, 230, 230}); }
 
-/* Whether there is ink of a label right of the plot in the row. */
-static bool labelled_at(const Image *image, int row) {
-    for (int y = row - 3; y <= row + 3; y++)
-        for (int x = 900; x < image->width; x++)
-            if (pixel(image, x, y).r < 100) return true;
-    return false;
-}
-
-/* A level is drawn at its height, whatever the order of the levels, and left out beyond the range of the curves, which
-   it does not change. Labels of levels that are close together stand below one another. */
-static void levels_are_at_their_heights(void **state) {
+/* A chart of whole numbers has the same axis for values that lie between the same ones. */
+static void whole_axes_are_shared(void **state) {
     (void)state;
-    const double x[] = {0, 1}, y[] = {4, 0};
-    const Series series = {.label = "a label", .y = y, .color = palette_color(0), .thickness = 1};
-    const Level apart[] = {{"a level", 1}, {"beyond", 4.5}, {"a level", 3}, {"below", -.5}};
-    const Level close[] = {{"a level", 2}, {"a level", 2.02}, {"a level", 2.04}, {"a level", 2.06}};
-    const Chart two = {"levels", "", "loss", x, 2, &series, 1, apart, 4},
-                four = {"levels", "", "loss", x, 2, &series, 1, close, 4};
-    int rows[CHART_LEVELS_MAX];
-    chart_save(&two, &no_directory, picture);
-    Image image = image_read();
-    assert_int_equal(rows_of_levels(&image, rows), 2);
-    assert_close(rows[1] - rows[0], 470 * 2 / 4.4, 2, "the distance of the levels"); /* 470 pixels, 4 and margins */
-    assert_close((rows[0] + rows[1]) / 2.0, 82 + 235, 2, "the middle of the plot");
-    for (size_t i = 0; i < 2; i++) assert_true(labelled_at(&image, rows[i]));
-    assert_false(labelled_at(&image, (rows[0] + rows[1]) / 2));
-    stbi_image_free(image.rgb);
-
-    chart_save(&four, &no_directory, picture);
-    image = image_read();
-    assert_white_border(&image, 8);
-    assert_int_equal(rows_of_levels(&image, rows), 4);
-    for (int i = 0; i < 4; i++) assert_true(labelled_at(&image, rows[0] + 17 * i));
-    assert_false(labelled_at(&image, rows[0] + 17 * 4 + 2));
-    stbi_image_free(image.rgb);
+    const double x[] = {0, 1}, y[2][2] = {{3.9, 1.1}, {3.2, 1.8}};
+    for (size_t i = 0; i < 2; i++) {
+        const Series series = {"a label", x, y[i], 2, palette_color(0), .thickness = 1};
+        const Chart chart = {"axes", "", "loss", &series, 1, .whole = true};
+        chart_save(&chart, &no_directory, picture);
+        Image image = image_read();
+        for (int tick = 0; tick <= 6; tick++) assert_true(has_tick(&image, 82 + tick * 470 / 6) || tick == 6);
+        stbi_image_free(image.rgb);
+    }
 }
 
 /* Whatever the points, the picture has the right size and an empty border. */
@@ -158,36 +163,37 @@ static void odd_data_still_make_a_chart(void **state) {
     static const double huge[] = {-1e99, 1e99}, beyond[] = {-1e308, 1e308}, tiny[] = {0, 1e-320},
                         close[] = {1e15, 1e15 + 1};
     static const double zero[] = {0, 0}, large[] = {3e38, 1}, small[] = {1e-12, 3e-12};
-    static const Level levels[CHART_LEVELS_MAX] = {{"1", 2}, {"2", NAN}, {"3", INFINITY}, {"4", 0}};
     const double *const values[] = {nothing, flat, huge, beyond, tiny, close, zero, large, small, steps};
     char long_text[2000];
     memset(long_text, 'W', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = 0;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        for (size_t count = 1; count <= 2; count++)
+        for (size_t points = 0; points <= 2; points++)
             for (int swap = 0; swap < 3; swap++) {
-                const double *x = swap == 0 ? steps : swap == 1 ? values[i] : same_steps;
-                Series series[CHART_SERIES_MAX];
-                for (size_t k = 0; k < CHART_SERIES_MAX; k++)
-                    series[k] = (Series){.label = "label",
+                Series series[3];
+                for (size_t k = 0; k < 3; k++)
+                    series[k] = (Series){.label = k ? "label" : NULL,
+                                         .x = swap == 0   ? steps
+                                              : swap == 1 ? values[i]
+                                                          : same_steps,
                                          .y = swap == 1 ? steps : values[i],
+                                         .points = points,
                                          .color = palette_color(k),
                                          .thickness = k % 3 ? 2 : 0,
+                                         .dash = (double)k,
                                          .markers = k == 2};
                 const Chart chart = {i % 2 ? long_text : "",
                                      i % 3 ? "\xff\n" : "",
                                      "loss",
-                                     x,
-                                     count,
                                      series,
-                                     count == 2 ? CHART_SERIES_MAX : 2,
-                                     levels,
-                                     swap == 1 ? 0 : CHART_LEVELS_MAX};
+                                     points == 2 ? 3 : 2,
+                                     i % 2 == 0,
+                                     i == 3};
                 chart_save(&chart, &no_directory, picture);
                 if (swap) continue; /* one in three is enough to decode */
                 Image image = image_read();
-                assert_int_equal(image.width, 1000);
-                assert_int_equal(image.height, 620);
+                assert_int_equal(image.width, 1000 * (1 + chart.print));
+                assert_int_equal(image.height, 620 * (1 + chart.print));
                 assert_white_border(&image, 3);
                 stbi_image_free(image.rgb);
             }
@@ -204,7 +210,8 @@ static void fill_weights(float *weights, size_t length, unsigned salt) {
         }
 }
 
-static void check_figure(size_t length, size_t layers, size_t heads) {
+/* `rows` has the names of a strip's rows; NULL: no strip. */
+static void check_figure(size_t length, size_t layers, size_t heads, const char *const *rows) {
     static float weights[4][T * T];
     Panel panels[64];
     uint32_t text[T];
@@ -212,14 +219,17 @@ static void check_figure(size_t length, size_t layers, size_t heads) {
         text[i] = i % 7 == 0 ? ' ' : i % 11 == 0 ? '\n' : i % 13 == 0 ? 0 : (uint32_t)('a' + i % 26);
     for (unsigned i = 0; i < 4; i++) fill_weights(weights[i], length, i);
     for (size_t i = 0; i < layers * heads; i++)
-        panels[i] = (Panel){weights[i % 4], "√d_k: a label that is far wider than its panel would like it to be"};
+        panels[i] = (Panel){weights[i % 4], "√d_k: a label that is far wider than its panel would like it to be", {0}};
     const AttentionFigure figure = {.title = "Attention",
                                     .subtitle = "a subtitle",
                                     .text = text,
                                     .length = length,
                                     .layers = layers,
                                     .heads = heads,
-                                    .panels = panels};
+                                    .panels = panels,
+                                    .corner = heads % 2 ? "a corner" : NULL,
+                                    .rows = rows};
+    const int scale = rows ? 2 : 1;
     attention_figure_save(&figure, &no_directory, picture);
     Image image = image_read();
     assert_white_border(&image, 10);
@@ -229,20 +239,24 @@ static void check_figure(size_t length, size_t layers, size_t heads) {
                 int x, y;
                 attention_figure_cell(&figure, p, query, key, &x, &y);
                 double weight = (double)panels[p].weights[query * length + key];
-                assert_color(&image, x, y, key > query ? heatmap_masked : heatmap_color(weight));
+                assert_color(&image, scale * x, scale * y, key > query ? heatmap_masked : heatmap_color(weight));
             }
     stbi_image_free(image.rgb);
 }
 
 static void figure_shows_each_weight(void **state) {
     (void)state;
-    check_figure(T, 1, 1);
-    check_figure(T, 1, 3);
-    check_figure(T, 2, 6); /* two lines a layer */
-    check_figure(T, 4, 14);
-    check_figure(33, 1, 2);
-    check_figure(5, 13, 3); /* each layer has a line, though eight panels could stand side by side */
-    check_figure(1, 1, 1);
+    check_figure(T, 1, 1, NULL);
+    check_figure(T, 1, 3, NULL);
+    check_figure(T, 2, 6, NULL); /* two lines a layer */
+    check_figure(T, 4, 14, NULL);
+    check_figure(33, 1, 2, NULL);
+    check_figure(5, 13, 3, NULL); /* each layer has a line, though eight panels could stand side by side */
+    check_figure(1, 1, 1, NULL);
+    static const char *const rows[] = {"step 0", "step 1000"};
+    check_figure(T, 2, 4, rows);
+    check_figure(T, 2, 16, rows);
+    check_figure(3, 1, 1, rows);
 }
 
 /* One row of three panels of 48 characters. */
@@ -265,7 +279,7 @@ static void figure_has_readable_cells(void **state) {
 static void figure_spells_what_the_font_lacks(void **state) {
     (void)state;
     const float weights[4] = {1, 0, 1, 1};
-    Panel panels[1] = {{weights, ""}};
+    Panel panels[1] = {{weights, "", {0}}};
     const uint32_t texts[2][2] = {{'a', 'b'}, {0x4e2d, 'b'}};
     int x[2], y[2];
     Image images[2];
@@ -315,14 +329,9 @@ static void figure_takes_odd_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(colors_rise_in_lightness),
-        TEST(chart_shows_its_series),
-        TEST(labels_are_apart),
-        TEST(levels_are_at_their_heights),
-        TEST(odd_data_still_make_a_chart),
-        TEST(figure_shows_each_weight),
-        TEST(figure_has_readable_cells),
-        TEST(figure_spells_what_the_font_lacks),
+        TEST(colors_rise_in_lightness), TEST(chart_shows_its_series),    TEST(labels_are_apart),
+        TEST(many_labels_fit),          TEST(whole_axes_are_shared),     TEST(odd_data_still_make_a_chart),
+        TEST(figure_shows_each_weight), TEST(figure_has_readable_cells), TEST(figure_spells_what_the_font_lacks),
         TEST(figure_takes_odd_data),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,13 +1,13 @@
 /* report.html, as far as the program writes it: whole or not at all, with nothing in it that ends the script element,
-   and no larger than it may be. tests/report_page.py opens it in a browser. */
-#include "training.h"
+   and no larger than it may be. tests/report_page.py opens it in a browser. Then the pictures of a sweep. */
+#include "images.h"
+#include "sweeping.h"
 
-#include <signal.h>
 #include <sys/resource.h>
 
-#include "base/json.h"
 #include "report/report.h"
 #include "run/snapshot.h"
+#include "show/heatmap.h"
 
 static Json *data; /* of the page that was read last */
 
@@ -264,10 +264,81 @@ static void numbers_of_json(void **state) {
     assert_string_equal(text + strlen(text) - strlen(",null]"), ",null]");
 }
 
+static Image picture_of_sweep(const char *name) {
+    snprintf(picture, sizeof picture, "%s/sweep/%s", temporary, name);
+    return image_read();
+}
+
+/* Sets the weights of a snapshot, which are not masked: to `previous` on the character before each query in the last
+   head, and to `rest` everywhere else. */
+static void set_weights(const char *run, size_t step, float previous, float rest) {
+    const Directory *into = directory_open(in(run));
+    Snapshot s = snapshot_load(into->path, &config, step);
+    const size_t T = s.T, last = s.L * s.H - 1;
+    for (size_t i = 0; i < s.L * s.H * T * T; i++) s.attention.weights[i] = rest;
+    for (size_t query = 1; query < T; query++) s.attention.weights[(last * T + query) * T + query - 1] = previous;
+    snapshot_save(&s, into);
+}
+
+/* The losses of all runs have their setting's colour; the strip has a column for each setting, and the weights of the
+   head that looks at the previous character. */
+static void pictures_of_a_sweep(void **state) {
+    (void)state;
+    const Color none = palette_divisor("none", 0), root = palette_divisor("sqrt_dk", 0);
+    CONFIGURE(FOUR, "log.attention_text=the the the");
+    sweep_with(NULL, "sweep", 2, false);
+    report_write(directory_open(in("sweep")));
+    Image image = picture_of_sweep("losses.png");
+    assert_true(image.width == 2000 && image.height == 1240);
+    assert_white_border(&image, 16);
+    assert_true(count_color(&image, none) > 500 && count_color(&image, root) > 500);
+    stbi_image_free(image.rgb);
+
+    set_weights("sweep/scale_divisor=sqrt_dk+seed=1", 12, 1, .25F);
+    set_weights("sweep/scale_divisor=none+seed=1", 12, .5F, .01F);
+    report_write(directory_open(in("sweep")));
+    image = picture_of_sweep("triangles.png");
+    const size_t T = 11, cell = 2 * 190 / T, area = cell * cell;
+    assert_white_border(&image, 20);
+    assert_true(count_color(&image, none) > 100 && count_color(&image, root) > 100);
+    assert_in_range(count_color(&image, heatmap_color(1)), (T - 1) * area, (T + 3) * area);
+    assert_in_range(count_color(&image, heatmap_color(.5)), (T - 1) * area, (T + 3) * area);
+    assert_true(count_color(&image, heatmap_color(.25)) >= (T * (T + 1) / 2 - T + 1) * area);
+    assert_true(count_color(&image, heatmap_masked) > 4 * T * (T - 1) / 2 * area);
+    stbi_image_free(image.rgb);
+}
+
+/* Trains a sweep and writes its pictures. Returns whether there is a strip. */
+static bool strip_of(const char *out) {
+    char path[64];
+    sweep_with(NULL, out, 2, false);
+    report_write(directory_open(in(out)));
+    snprintf(path, sizeof path, "%s/losses.png", out);
+    assert_true(path_exists(in(path)));
+    snprintf(path, sizeof path, "%s/triangles.png", out);
+    return path_exists(in(path));
+}
+
+/* Models of several sizes and texts share a picture as far as they can; runs that are damaged are not in it. */
+static void pictures_of_odd_sweeps(void **state) {
+    (void)state;
+    CONFIGURE(TINY, "sweep.model.layers=2, 1", "sweep.model.context=4, 8");
+    assert_true(strip_of("sizes"));
+    CONFIGURE("train.steps=2", "data.task=recall", "data.corpus=", "data.recall_pairs=2", "sweep.train.seed=1, 2");
+    assert_true(strip_of("recall"));
+    set_text("recall/seed=1/metrics.csv", "\n2,", "\nx,");
+    report_write(directory_open(in("recall")));
+    set_text("recall/seed=2/metrics.csv", "\n2,", "\nx,");
+    assert_int_equal(remove(in("recall/triangles.png")), 0);
+    report_write(directory_open(in("recall")));
+    assert_false(path_exists(in("recall/triangles.png")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {TRAINING_TEST(hostile_text),      TRAINING_TEST(thinned_logs),
                                        TRAINING_TEST(samples_by_length), TRAINING_TEST(chosen_steps_and_layers),
                                        TRAINING_TEST(old_page_stays),    TRAINING_TEST(losses_of_ngram_tables),
-                                       TRAINING_TEST(model_in_page),     TRAINING_TEST(numbers_of_json)};
+                                       TRAINING_TEST(model_in_page),     TRAINING_TEST(numbers_of_json),
+                                       SWEEP_TEST(pictures_of_a_sweep),  SWEEP_TEST(pictures_of_odd_sweeps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,9 @@ Comments in results.md and appendix.md, which their readers do not see, ask for 
     <!-- table FILE rows=KEY,... [columns=KEY,...] value=COLUMN,... [KEY=VALUE]... [minus ...] [show=KEY] [digits=3] -->
     <!-- end -->
     <!-- picture IMAGE FILE x=KEY [lines=KEY,...] value=COLUMN [KEY=VALUE]... [minus ...] [xscale=log] [yscale=log]
-      [levels="FILE KEY=VALUE..."] [title="..."] -->
-levels draws each row of that file as a level line.
+      [levels="FILE KEY=VALUE... KEY COLUMN [minus ...]" [level=WORDS]] [title="..."] -->
+levels draws a level line for each value of KEY: the mean of the column. WORDS stand before its label. A line and a band
+are of all seeds: their mean, which is the geometric one where yscale=log.
 
 docs/results/figures.txt lists what pages say with figures, so that the pages need no marks:
     == ../README.md
@@ -160,7 +161,7 @@ def cell_text(query, sample):
 
 def make_lines(results, text):
     """The query of a picture, and its lines: (setting, [(x, sample)])."""
-    query = Query(text, ["IMAGE", "FILE"], ["x", "lines", "value", "xscale", "yscale", "levels", "title"])
+    query = Query(text, ["IMAGE", "FILE"], ["x", "lines", "value", "xscale", "yscale", "levels", "level", "title"])
     x, value = (",".join(query.option(name)) for name in ("x", "value"))  # one each
     lines = []
     for setting in results.settings(query, query.option("lines") if "lines" in query.options else []):
@@ -176,18 +177,18 @@ def make_lines(results, text):
     return query, lines
 
 
-def make_levels(results, text):
-    """What a picture shows as level lines: (label, y) for each row of a file."""
+def make_levels(results, text, words):
+    """What a picture shows as level lines: (label, y, label of the line that it belongs to)."""
     query = Query(text, ["FILE", "KEY", "COLUMN"])
     key, column = query.given["KEY"], query.given["COLUMN"]
-    settings = results.settings(query, [key])
-    return [(key_text(key, at[key]), results.sample(query, column, at).values[0]) for at in settings]
+    labels = [(key_text(key, at[key]), at) for at in results.settings(query, [key])]
+    return [(f"{words} {label}".strip(), mean(results.sample(query, column, at).values), label) for label, at in labels]
 
 
-def seeds_text(samples):
+def seeds_text(samples, average):
     counts = sorted(len(sample.values) for sample in samples)
     seeds = f"{counts[-1]} seeds" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]} seeds"
-    text = f"{seeds}: their mean, in a band from the lowest to the highest" if counts[-1] > 1 else "one seed"
+    text = f"{seeds}: their {average}, in a band from the lowest to the highest" if counts[-1] > 1 else "one seed"
     diverged = sum(sample.diverged for sample in samples)
     return f"{text}; without {diverged} that diverged" if diverged else text
 
@@ -199,17 +200,22 @@ def draw_picture(results, text, images):
     x, value = query.options["x"], query.options["value"]
     measure = measure_text(query, value)
     unit = " (nats per character)" if "loss" in value else ""
+    average = "geometric mean" if query.options.get("yscale") == "log" else "mean"
     images.mkdir(exist_ok=True)
     picture.draw(
         images / Path(query.given["IMAGE"]).name,
         title=query.options.get("title", measure[:1].upper() + measure[1:]),
-        subtitle=seeds_text([sample for _, points in lines for _, sample in points]),
+        subtitle=seeds_text([sample for _, points in lines for _, sample in points], average),
         x_label=AXES.get(x, x),
         y_label=(measure + unit).replace(", against", "\nagainst"),
         scales=[query.options.get(name, "linear") for name in ("xscale", "yscale")],
         x_text=lambda at: value_text(x, f"{at:g}"),
         zero=query.minus is not None,
-        levels=make_levels(results, query.options["levels"]) if "levels" in query.options else [],
+        levels=(
+            make_levels(results, query.options["levels"], query.options.get("level", ""))
+            if "levels" in query.options
+            else []
+        ),
         # A divisor has its own style where it is all that a line stands for.
         lines=[
             (

@@ -1,7 +1,7 @@
 """Draws a picture of page.py: lines with bands, in the colours of the program's own pictures."""
 import re
 from pathlib import Path
-from statistics import mean
+from statistics import geometric_mean, mean
 
 import matplotlib
 
@@ -36,9 +36,14 @@ def palette():
 
 
 def label_ends(axes, ends):
-    """Writes each line's label behind its end, moved up or down where another one is in the way."""
+    """Writes each line's label behind its end, moved up or down where another one is in the way; above the end of a line
+    that ends before the others, which could cross a label behind it."""
     axes.figure.subplots_adjust(left=0.12, right=0.96 - 0.0125 * max(len(text) for _, _, text, _ in ends), top=0.86)
-    ends = sorted(ends, key=lambda end: end[1])
+    last = max(end[0] for end in ends)
+    for x, y, text, color in ends:
+        if x < last:
+            axes.annotate(text, (x, y), xytext=(0, 9), textcoords="offset points", ha="center", color=color)
+    ends = sorted((end for end in ends if end[0] == last), key=lambda end: end[1])
     own = [axes.transData.transform(end[:2])[1] * 72 / axes.figure.dpi for end in ends]
     places = list(own)
     for _ in range(100):
@@ -51,8 +56,10 @@ def label_ends(axes, ends):
 
 
 def draw(path, title, subtitle, x_label, y_label, scales, x_text, zero, levels, lines):
-    """lines: (named divisor or None, label, [(x, values)]); levels: (label, y) of level lines; zero: draw one there."""
+    """lines: (named divisor or None, label, [(x, values)]); levels: (label, y, label of the line whose colour it has or
+    None) of level lines; zero: draw one there."""
     named, others = palette()
+    middle = geometric_mean if scales[1] == "log" else mean
     figure, axes = pyplot.subplots(figsize=(7.2, 4.5), dpi=160)
     ends, unnamed = [], 0
     for divisor, label, points in lines:
@@ -61,11 +68,13 @@ def draw(path, title, subtitle, x_label, y_label, scales, x_text, zero, levels, 
             style, unnamed = others[unnamed % len(others)], unnamed + 1
         xs, values = zip(*points)
         axes.fill_between(xs, list(map(min, values)), list(map(max, values)), color=style["color"], alpha=0.15, lw=0)
-        axes.plot(xs, list(map(mean, values)), linewidth=1.6, markersize=6, clip_on=False, **style)
-        ends.append([xs[-1], mean(values[-1]), label, style["color"]])
-    for label, y in levels:
-        axes.axhline(y, color="0.45", linewidth=0.8, linestyle=(0, (4, 3)))
-        ends.append([max(x for _, _, points in lines for x, _ in points), y, label, "0.35"])
+        axes.plot(xs, list(map(middle, values)), linewidth=1.6, markersize=6, clip_on=False, **style)
+        ends.append([xs[-1], middle(values[-1]), label, style["color"]])
+    colors = {label: color for _, _, label, color in ends}
+    last = max(x for x, _, _, _ in ends)
+    for label, y, line in levels:
+        axes.axhline(y, color=colors.get(line, "0.45"), linewidth=0.8, linestyle=(0, (4, 3)))
+        ends.append([last, y, label, colors.get(line, "0.35")])
     if zero:
         axes.axhline(0, color="black", linewidth=0.6)
     axes.set_xscale(scales[0])

@@ -16,6 +16,7 @@ static int run_report(const Command *command) {
     if (directories->count == 1 && !*out) {
         report_write_noting(directory_open(directories->items[0]), stderr);
         print_plain(stdout, "page to look at: %s/%s", directories->items[0], path);
+        if (sweep_is(directories->items[0])) print_plain(stdout, "pictures:        %s/*.png", directories->items[0]);
         return 0;
     }
     if (!*out && path_exists(path)) usage_error("report.html exists: name the page with --out FILE");
@@ -28,7 +29,8 @@ const Verb report_verb = {
     .name = "report",
     .target = "DIR...",
     .what = "Writes report.html, a page for the browser, into the directory of a run, a sweep\n"
-            "or theory. For several runs it writes one page that compares them.",
+            "or theory; for a sweep also pictures to take away: losses.png, triangles.png. For\n"
+            "several runs it writes one page that compares them.",
     .options = OPTIONS,
     .many = true,
     .run = run_report,

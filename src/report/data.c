@@ -121,8 +121,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
     return json;
 }
 
-/* Returns the run of a setting whose attention is shown: its first that finished, else the first. */
-static size_t shown_run(const Sweep *s, const SweepSetting *setting) {
+size_t report_shown_run(const Sweep *s, const SweepSetting *setting) {
     for (size_t i = 0; i < setting->count; i++)
         if (s->runs[setting->run[i]].state == RUN_FINISHED) return setting->run[i];
     return setting->run[0];
@@ -195,7 +194,7 @@ static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     char words[64];
     snprintf(words, sizeof words, "the attention of %zu settings", s->setting_count);
     Snapshots *all = memory_make(s->setting_count, sizeof *all, words);
-    for (size_t i = 0; i < s->setting_count; i++) all[i] = list_steps(&s->runs[shown_run(s, &s->settings[i])]);
+    for (size_t i = 0; i < s->setting_count; i++) all[i] = list_steps(&s->runs[report_shown_run(s, &s->settings[i])]);
     fit(all, s->setting_count, &steps, &layers, notes);
     for (const Snapshots *one = all; one < all + s->setting_count; one++) {
         Json *run = js_at(runs, (size_t)(one->run - s->runs));
@@ -213,7 +212,7 @@ static void add_models(const Sweep *s, const Json *json, Json *runs) {
     double room = (s->setting_count > 1 ? SWEEP_LIMIT : RUN_LIMIT) - (double)strlen(text);
     memory_free(text);
     for (size_t i = 0; i < s->setting_count; i++) {
-        const size_t shown = shown_run(s, &s->settings[i]);
+        const size_t shown = report_shown_run(s, &s->settings[i]);
         const SweepRun *run = &s->runs[shown];
         js_set(js_at(runs, shown), "model", report_model(run->directory, run->state == RUN_DIVERGED, &room));
     }
@@ -258,8 +257,7 @@ static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
     return json;
 }
 
-Json *report_sweep_data(const char *directory) {
-    const Sweep *s = sweep_view(directory);
+Json *report_sweep_data(const Sweep *s) {
     char heading[512];
     why_sweep(s, &why);
     snprintf(heading, sizeof heading, "%s", s->config.name);

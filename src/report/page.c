@@ -59,11 +59,12 @@ void report_write_noting(const Directory *into, FILE *notes) {
     const char *directory = into->path;
     char csv[PATH_CAPACITY];
     path_join(csv, directory, "theory.csv");
-    const bool is_sweep = sweep_is(directory);
+    const Sweep *sweep = !path_find(csv) && sweep_is(directory) ? sweep_view(directory) : NULL;
     const Json *data = path_find(csv) ? report_theory_data(directory)
-                       : is_sweep     ? report_sweep_data(directory)
+                       : sweep        ? report_sweep_data(sweep)
                                       : report_run_data(&directory, 1);
     save(data, into, "report.html");
+    if (sweep) report_pictures(sweep, data, into);
     const Json *list = js_get(data, "notes");
     for (size_t i = 0; notes && i < js_array_size(list); i++) print_plain(notes, "%s", js_as_text(js_at(list, i)));
     memory_release(mark);

@@ -8,8 +8,8 @@
 #include "show/palette.h"
 #include "sweep/parts.h"
 
-/* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv. An error in its files has
-   status STATUS_USAGE. */
+/* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv, and the pictures of a sweep. An
+   error in its files has status STATUS_USAGE. */
 void report_write(const Directory *directory);
 /* report_write, which also writes what the page notes about itself, such as runs that it leaves out, to `notes`: a line
    for each; NULL: nowhere. */
@@ -19,9 +19,11 @@ void report_compare(const char *const *directories, size_t count, const char *pa
 
 extern const Verb report_verb;
 
-/* data.c. These return what the page shows. */
+/* data.c. These return what the page shows. report_shown_run returns the run of a setting whose attention is shown: its
+   first that finished, else the first. */
+size_t report_shown_run(const Sweep *sweep, const SweepSetting *setting);
 Json *report_run_data(const char *const *directories, size_t count);
-Json *report_sweep_data(const char *directory);
+Json *report_sweep_data(const Sweep *sweep);
 Json *report_theory_data(const char *directory);
 
 /* run_files.c. report_add_file adds the text of a file, and nothing if there is no such file. A log's rows come in
@@ -36,6 +38,10 @@ void report_add_samples(Json *json, const SweepRun *run, size_t limit);
    by which the page may still grow; the model's bytes are subtracted. A checkpoint that cannot be read is an error,
    unless the run `diverged`. */
 Json *report_model(const char *directory, bool diverged, double *room);
+
+/* pictures.c. Writes losses.png and, if the runs have logged attention, triangles.png of a sweep whose page has this
+   data. */
+void report_pictures(const Sweep *sweep, const Json *data, const Directory *into);
 
 /* styles.c. report_sort lists all settings of a sweep in the order in which they are shown: by divisor, then by the
    other swept keys. report_style returns the colour of a setting, which its divisor decides; settings of one divisor

@@ -4,6 +4,7 @@
 
 #include "run/run.h"
 #include "run/snapshot.h"
+#include "show/chart.h"
 #include "show/heatmap.h"
 
 /* The fixed text of a run's heatmaps. */
@@ -17,7 +18,18 @@ typedef struct {
    has a character that the corpus lacks, the beginning of the validation split. */
 PictureText picture_text(const Config *config, const Corpus *corpus, size_t T);
 
-/* Draws DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
+/* Writes which model a picture is of: "layers 2, heads 2, d_k 64, context 64, init unit, lr 0.003, seed 1". A key that
+   differs between the configs is left out. */
+void picture_model(const Config *const *configs, size_t count, char *out, size_t capacity);
+/* Returns the validation losses of a run as a curve, which has no label yet. */
+Series picture_losses(const char *directory);
+/* Makes thin lines of losses to compare with, from step 0 to `last`, and returns their number: for a text the losses of
+   n-gram tables, for recall those of guessing and of right answers (data/recall.h). */
+size_t picture_levels(const Config *config, const double ngrams[NGRAM_ORDERS], double last,
+                      Series levels[NGRAM_ORDERS]);
+
+/* Draws DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. Its axis of losses runs from
+   a whole number to another and has the losses to compare with, so that runs on one text mostly have the same. */
 void picture_loss(const Run *run);
 
 /* Returns heads of a snapshot as one figure, which points into the snapshot. The caller sets its titles and writes the

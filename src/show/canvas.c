@@ -33,17 +33,22 @@ static void *larger_memory(void *memory, size_t before, size_t size) {
 
 /* Larger coordinates are not drawn, since they might not fit into int. */
 #define FAR 1e6
+#define UNITS_PER_METRE (100 / .0254)
+
+/* Bytes of a PNG before its pixels, the signature and the chunk IHDR; bytes of the chunk pHYs. */
+enum { PIXELS_BEGIN = 33, RESOLUTION_SIZE = 21 };
 
 extern const unsigned char sqrtdk_font[]; /* font.S */
 
-Canvas canvas_make(int width, int height) {
+Canvas canvas_make(int width, int height, int scale) {
     stbtt_fontinfo font;
-    if (width < 1 || height < 1 || width > CANVAS_SIDE || height > CANVAS_SIDE)
-        runtime_error("a picture of %d x %d pixels: each side must be 1 to %d", width, height, CANVAS_SIDE);
+    if (width < 1 || height < 1 || width > CANVAS_SIDE / scale || height > CANVAS_SIDE / scale)
+        runtime_error("a picture of %d x %d pixels: each side must be 1 to %d", width, height, CANVAS_SIDE / scale);
     if (!stbtt_InitFont(&font, sqrtdk_font, 0))
         runtime_error("the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
-    const size_t pixels = (size_t)width * (size_t)height;
-    const Canvas canvas = {width, height, memory_make(pixels, 3, "a picture"), memory_make(pixels, 1, "a picture")};
+    const size_t pixels = (size_t)(width * scale) * (size_t)(height * scale);
+    const Canvas canvas = {width * scale, height * scale, scale, memory_make(pixels, 3, "a picture"),
+                           memory_make(pixels, 1, "a picture")};
     memset(canvas.rgb, 255, 3 * pixels);
     return canvas;
 }
@@ -72,9 +77,10 @@ static void pixel_span(double low, double high, int limit, int *from, int *to) {
 }
 
 void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color) {
+    const double scale = canvas->scale;
     int x0, x1, y0, y1;
-    pixel_span(x, (double)x + width, canvas->width, &x0, &x1);
-    pixel_span(y, (double)y + height, canvas->height, &y0, &y1);
+    pixel_span(scale * x, scale * ((double)x + width), canvas->width, &x0, &x1);
+    pixel_span(scale * y, scale * ((double)y + height), canvas->height, &y0, &y1);
     for (int row = y0; row < y1; row++)
         for (int column = x0; column < x1; column++) blend(canvas, column, row, 255, color);
 }
@@ -86,37 +92,53 @@ void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color col
     canvas_rectangle(canvas, x + width - 1, y, 1, height, color);
 }
 
-static double distance(CurvePoint a, CurvePoint b, double x, double y) {
-    const double dx = b.x - a.x, dy = b.y - a.y, square = dx * dx + dy * dy;
-    const double along = square > 0 ? fmax(0, fmin(1, ((x - a.x) * dx + (y - a.y) * dy) / square)) : 0;
-    return hypot(x - a.x - along * dx, y - a.y - along * dy);
+/* A segment of a curve, in pixels. */
+typedef struct {
+    CurvePoint a, b;
+    double start, length; /* along the curve */
+} Segment;
+
+/* Returns the distance of (x, y) to a segment. *along is where on the curve the nearest point is. */
+static double distance(const Segment *s, double x, double y, double *along) {
+    const double dx = s->b.x - s->a.x, dy = s->b.y - s->a.y, square = dx * dx + dy * dy;
+    const double share = square > 0 ? fmax(0, fmin(1, ((x - s->a.x) * dx + (y - s->a.y) * dy) / square)) : 0;
+    *along = s->start + share * s->length;
+    return hypot(x - s->a.x - share * dx, y - s->a.y - share * dy);
 }
 
 /* Covers the pixels near a segment. The coverage of a pixel follows from the distance of its centre to the segment. The
    larger coverage counts where segments overlap. */
-static void stroke(Canvas *canvas, CurvePoint a, CurvePoint b, double thickness) {
-    if (!(fabs(a.x) < FAR && fabs(a.y) < FAR && fabs(b.x) < FAR && fabs(b.y) < FAR)) return;
-    double reach = thickness / 2 + .5;
+static void stroke(Canvas *canvas, const Segment *s, double thickness, double dash) {
+    const double reach = thickness / 2 + .5;
     int left, right, top, bottom;
-    pixel_span(fmin(a.x, b.x) - reach, fmax(a.x, b.x) + reach, canvas->width, &left, &right);
-    pixel_span(fmin(a.y, b.y) - reach, fmax(a.y, b.y) + reach, canvas->height, &top, &bottom);
+    pixel_span(fmin(s->a.x, s->b.x) - reach, fmax(s->a.x, s->b.x) + reach, canvas->width, &left, &right);
+    pixel_span(fmin(s->a.y, s->b.y) - reach, fmax(s->a.y, s->b.y) + reach, canvas->height, &top, &bottom);
     for (int y = top; y < bottom; y++)
         for (int x = left; x < right; x++) {
-            const int cover = coverage(fmin(thickness, reach - distance(a, b, x + .5, y + .5)));
+            double along;
+            const int cover = coverage(fmin(thickness, reach - distance(s, x + .5, y + .5, &along)));
+            const bool is_gap = dash > 0 && fmod(along, 2 * dash) >= dash;
             unsigned char *covered = &canvas->cover[pixel_index(canvas, x, y)];
-            if (*covered < cover) *covered = (unsigned char)cover;
+            if (*covered < cover && !is_gap) *covered = (unsigned char)cover;
         }
 }
 
-void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, Color color) {
+void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, double dash, Color color) {
+    const double scale = canvas->scale, reach = scale * thickness / 2 + .5;
     double high = INFINITY, low = -INFINITY;
     int top, bottom;
+    Segment s = {0};
     for (size_t i = 1; i < count; i++) {
-        stroke(canvas, points[i - 1], points[i], thickness);
-        high = fmin(high, fmin(points[i - 1].y, points[i].y));
-        low = fmax(low, fmax(points[i - 1].y, points[i].y));
+        s.a = (CurvePoint){scale * points[i - 1].x, scale * points[i - 1].y};
+        s.b = (CurvePoint){scale * points[i].x, scale * points[i].y};
+        if (!(fabs(s.a.x) < FAR && fabs(s.a.y) < FAR && fabs(s.b.x) < FAR && fabs(s.b.y) < FAR)) continue;
+        s.start += s.length;
+        s.length = hypot(s.b.x - s.a.x, s.b.y - s.a.y);
+        stroke(canvas, &s, scale * thickness, scale * dash);
+        high = fmin(high, fmin(s.a.y, s.b.y));
+        low = fmax(low, fmax(s.a.y, s.b.y));
     }
-    pixel_span(high - thickness / 2 - .5, low + thickness / 2 + .5, canvas->height, &top, &bottom);
+    pixel_span(high - reach, low + reach, canvas->height, &top, &bottom);
     for (int y = top; y < bottom; y++)
         for (int x = 0; x < canvas->width; x++) {
             unsigned char *covered = &canvas->cover[pixel_index(canvas, x, y)];
@@ -127,8 +149,8 @@ void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double
 
 void canvas_marker(Canvas *canvas, double x, double y, double radius, Color color) {
     const CurvePoint dot[2] = {{x, y}, {x, y}};
-    canvas_curve(canvas, dot, 2, 2 * radius + 2, (Color){255, 255, 255});
-    canvas_curve(canvas, dot, 2, 2 * radius, color);
+    canvas_curve(canvas, dot, 2, 2 * radius + 2, 0, (Color){255, 255, 255});
+    canvas_curve(canvas, dot, 2, 2 * radius, 0, color);
 }
 
 /* Returns the first code point of a text, and moves the text past it. A byte that starts no valid sequence is U+FFFD.
@@ -214,11 +236,12 @@ static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int acr
 
 static void draw_text(Canvas *canvas, double along, double across, double size, Align align, bool upwards, Color color,
                       const char *text) {
+    const double scale = canvas->scale;
     if (!(fabs(along) < FAR && fabs(across) < FAR && size > 0 && size < CANVAS_SIDE)) return;
-    TextRun run = text_run(size, text);
+    TextRun run = text_run(scale * size, text);
     if (align != ALIGN_LEFT) along -= canvas_text_width(size, text) * (align == ALIGN_CENTER ? .5 : 1);
     while (text_next(&run) && fabs(along + run.pen) < FAR)
-        draw_glyph(canvas, &run, along + run.pen, (int)lround(across), upwards, color);
+        draw_glyph(canvas, &run, scale * along + run.pen, (int)lround(scale * across), upwards, color);
 }
 
 void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text) {
@@ -234,11 +257,25 @@ void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align 
     draw_text(canvas, -y, x, size, align, true, color, text);
 }
 
+/* Writes the chunk pHYs, by which a PNG states its resolution: pixels per metre in both directions. */
+static void write_resolution(unsigned per_metre, unsigned char chunk[RESOLUTION_SIZE]) {
+    static const unsigned char begin[] = {0, 0, 0, 9, 'p', 'H', 'Y', 's'};
+    memcpy(chunk, begin, sizeof begin);
+    unsigned char *end = chunk + sizeof begin;
+    stbiw__wp32(end, per_metre);
+    stbiw__wp32(end, per_metre);
+    *end++ = 1; /* the unit is the metre */
+    stbiw__wpcrc(&end, 9);
+}
+
 void canvas_save(const Canvas *canvas, const Directory *directory, const char *name) {
     int size = 0;
     stbi_write_png_compression_level = 5; /* with the filter "up" (2) half of the time, and 2 % more bytes */
     stbi_write_force_png_filter = 2;
     unsigned char *png = stbi_write_png_to_mem(canvas->rgb, 0, canvas->width, canvas->height, 3, &size);
-    file_write(directory, name, png, (size_t)size);
+    png = memory_resize(png, (size_t)size + RESOLUTION_SIZE, "a compressed picture");
+    memmove(png + PIXELS_BEGIN + RESOLUTION_SIZE, png + PIXELS_BEGIN, (size_t)size - PIXELS_BEGIN);
+    write_resolution((unsigned)lround(canvas->scale * UNITS_PER_METRE), png + PIXELS_BEGIN);
+    file_write(directory, name, png, (size_t)size + RESOLUTION_SIZE);
     memory_free(png);
 }

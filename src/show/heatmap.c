@@ -12,13 +12,16 @@ enum {
     PANELS_ACROSS = 4, /* at least, if there are so many heads; more where the picture would be higher than wide */
     WIDE = 2500,       /* four panels of 48 characters, all labelled */
     MARGIN = 22,
-    TITLES = 58,     /* height of title and subtitle */
-    LABEL = 20,      /* height of the label above a panel */
-    AXIS_NAME = 20,  /* pixels for "query" and "key" */
-    SLOT = 130,      /* width for the label of a panel, also where the text is short */
-    LEAST_CELL = 11, /* in smaller cells, characters of LEAST_SIZE would touch */
-    LEAST_SIZE = 13, /* height of a character along the axes */
-    SPELLED = 11,    /* height of a character that the font lacks: "U+4E2D" */
+    TITLES = 58,      /* height of title and subtitle */
+    LABEL = 20,       /* height of the label above a panel */
+    AXIS_NAME = 20,   /* pixels for "query" and "key" */
+    SLOT = 130,       /* width for the label of a panel, also where the text is short */
+    STRIP_SIDE = 190, /* of a strip's panel, about */
+    ROW_NAME = 24,    /* pixels for the name of a strip's row */
+    CORNER = 22,      /* height of the line below the panels */
+    LEAST_CELL = 11,  /* in smaller cells, characters of LEAST_SIZE would touch */
+    LEAST_SIZE = 13,  /* height of a character along the axes */
+    SPELLED = 11,     /* height of a character that the font lacks: "U+4E2D" */
     BAR_WIDTH = 18,
     BAR_COLUMN = 124, /* width of the bar with ticks and label */
     BAR_KEY = 54,     /* height below the bar for the colour of the mask */
@@ -28,6 +31,7 @@ enum {
 
 #define LABEL_SIZE 15.0
 #define SMALL_SIZE 13.0
+#define STRIP_SIZE 17.0
 #define TITLE_SIZE 22.0
 #define TITLE_LIMIT 1100.0 /* a title widens the picture up to this width; a longer title is drawn smaller */
 
@@ -78,7 +82,7 @@ static bool encode(const AttentionFigure *figure, size_t i, char text[5]) {
     return canvas_has(heatmap_character(figure->text[i]));
 }
 
-/* The places of all that is drawn, in pixels. */
+/* The places of all that is drawn, in units. */
 typedef struct {
     size_t columns;      /* panels per line */
     size_t lines;        /* of a layer */
@@ -86,6 +90,7 @@ typedef struct {
     int cell, side;      /* sides of a cell and of a panel */
     int size, every;     /* height of the characters along the axes; 2: every second character is shown */
     int axis;            /* width of these characters beside a panel, or height below it */
+    int beside;          /* from the panels to "query": for these characters, or for the name of a strip's row */
     int left, top;       /* corner of the first panel */
     int across, down;    /* distance from one panel to the next */
     int width, height;   /* size of the picture */
@@ -109,7 +114,7 @@ static Layout layout_with(const AttentionFigure *figure, int cell) {
     Layout l = {.cell = cell, .side = cell * (int)figure->length, .every = cell < LEAST_CELL ? 2 : 1};
     size_t across = PANELS_ACROSS;
     while (across * across < figure->layers * figure->heads) across++;
-    l.columns = figure->heads < across ? figure->heads : across;
+    l.columns = figure->heads < across || figure->rows ? figure->heads : across;
     l.lines = (figure->heads + l.columns - 1) / l.columns;
     l.rows = l.lines * figure->layers;
     l.size = at_least(cell + 1, LEAST_SIZE);
@@ -118,7 +123,9 @@ static Layout layout_with(const AttentionFigure *figure, int cell) {
         char text[5];
         if (!encode(figure, i, text)) l.axis = at_least(l.axis, (int)canvas_text_width(SPELLED, text) + 6);
     }
-    l.left = MARGIN + AXIS_NAME + l.axis;
+    if (figure->rows) l.axis = 0;
+    l.beside = figure->rows ? ROW_NAME : l.axis;
+    l.left = MARGIN + AXIS_NAME + l.beside;
     l.top = MARGIN + TITLES + LABEL;
     l.across = at_least(l.side, SLOT) + l.axis + 14;
     l.down = l.side + LABEL + l.axis + 12;
@@ -128,11 +135,12 @@ static Layout layout_with(const AttentionFigure *figure, int cell) {
     if (l.bar_height > 420) l.bar_height = 420;
     l.width = l.bar + BAR_COLUMN + MARGIN;
     l.height = at_least(bottom + l.axis + AXIS_NAME, l.top + l.bar_height + BAR_KEY + 14) + MARGIN;
+    l.height += figure->corner ? CORNER : 0;
     return l;
 }
 
 static Layout layout_make(const AttentionFigure *figure) {
-    int cell = figure->length > 32 ? 12 : 16;
+    int cell = figure->rows ? at_least(STRIP_SIDE / (int)figure->length, 4) : figure->length > 32 ? 12 : 16;
     Layout l = layout_with(figure, cell);
     while ((l.width > WIDE || l.height > CANVAS_SIDE) && cell > 6) l = layout_with(figure, --cell);
     const double wanted =
@@ -169,24 +177,30 @@ static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layo
     const float *weights = figure->panels[panel].weights;
     int x, y;
     place_panel(figure, l, panel, &x, &y);
-    canvas_text_within(canvas, x, y - 7, SMALL_SIZE + 1, at_least(l->side, SLOT), ink, figure->panels[panel].label);
+    canvas_text_within(canvas, x, y - 7, figure->rows ? STRIP_SIZE : SMALL_SIZE + 1, at_least(l->side, SLOT),
+                       figure->panels[panel].color, figure->panels[panel].label);
     for (size_t query = 0; query < length; query++)
         for (size_t key = 0; key < length; key++)
             canvas_rectangle(canvas, x + (int)key * l->cell, y + (int)query * l->cell, l->cell, l->cell,
                              key > query ? heatmap_masked : heatmap_color((double)weights[query * length + key]));
     canvas_frame(canvas, x - 1, y - 1, l->side + 2, l->side + 2, edge);
-    draw_characters(canvas, figure, l, x, y);
+    if (!figure->rows) draw_characters(canvas, figure, l, x, y);
 }
 
 static void draw_titles(Canvas *canvas, const AttentionFigure *figure, const Layout *l) {
     double width = l->width - 2 * MARGIN;
     canvas_text_within(canvas, MARGIN, MARGIN + 17, TITLE_SIZE, width, ink, figure->title);
     canvas_text_within(canvas, MARGIN, MARGIN + 40, LABEL_SIZE, width, faint, figure->subtitle);
+    if (figure->corner)
+        canvas_text_within(canvas, MARGIN, l->height - MARGIN, SMALL_SIZE + 1, width, faint, figure->corner);
+    for (size_t row = 0; figure->rows && row < figure->layers; row++)
+        canvas_text_upwards(canvas, l->left - 9, row_y(l, row) + l->side / 2.0, STRIP_SIZE, ALIGN_CENTER, ink,
+                            figure->rows[row]);
 }
 
 static void draw_axis_names(Canvas *canvas, const Layout *l) {
     const int bottom = row_y(l, l->rows - 1) + l->side;
-    canvas_text_upwards(canvas, l->left - l->axis - 6, (l->top + bottom) / 2.0, SMALL_SIZE + 1, ALIGN_CENTER, faint,
+    canvas_text_upwards(canvas, l->left - l->beside - 6, (l->top + bottom) / 2.0, SMALL_SIZE + 1, ALIGN_CENTER, faint,
                         "query");
     canvas_text(canvas, (l->left + column_x(l, l->columns) - l->axis) / 2.0, bottom + l->axis + 14, SMALL_SIZE + 1,
                 ALIGN_CENTER, faint, "key");
@@ -218,13 +232,14 @@ static void draw_bar(Canvas *canvas, const Layout *l) {
 
 void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name) {
     const size_t mark = memory_mark();
-    Layout l = layout_make(figure);
-    if (l.width > CANVAS_SIDE || l.height > CANVAS_SIDE)
+    const Layout l = layout_make(figure);
+    const int scale = figure->rows ? 2 : 1;
+    if (l.width * scale > CANVAS_SIDE || l.height * scale > CANVAS_SIDE)
         usage_error(
             "%zu heads take a picture of %d x %d pixels, and a side has at most %d: choose a layer (--layer) or "
             "a head",
             figure->layers * figure->heads, l.width, l.height, CANVAS_SIDE);
-    Canvas canvas = canvas_make(l.width, l.height);
+    Canvas canvas = canvas_make(l.width, l.height, scale);
     draw_titles(&canvas, figure, &l);
     draw_axis_names(&canvas, &l);
     for (size_t panel = 0; panel < figure->layers * figure->heads; panel++) draw_panel(&canvas, figure, &l, panel);

@@ -6,14 +6,17 @@
 typedef struct {
     const float *weights; /* (T, T), entry (query, key). Keys after the query are drawn as masked */
     char label[96];       /* UTF-8, above the panel */
+    Color color;          /* of the label */
 } Panel;
 
 typedef struct {
     const char *title, *subtitle; /* UTF-8 */
+    const char *corner;           /* UTF-8, below on the left; NULL: nothing */
     const uint32_t *text;         /* (T) code points, along both axes; blanks and line ends are made visible */
     size_t length;                /* T, at least 1 */
     size_t layers, heads;         /* at least 1 */
     Panel *panels;                /* (layers, heads) */
+    const char *const *rows;      /* (layers) the names of the rows of a strip; NULL: the figure is no strip */
 } AttentionFigure;
 
 /* Returns the colour of a weight, which is clamped to [0, 1]: viridis (van der Walt and Smith 2015), perceptually
@@ -33,7 +36,9 @@ extern const Color heatmap_masked;       /* light grey, which viridis does not h
 extern const Color heatmap_not_a_number; /* red */
 
 /* Saves the figure as PNG. Each layer begins a line of panels. A line has four panels, or more if the picture would be
-   higher than wide. A picture with a side above CANVAS_SIDE is an error of status STATUS_USAGE. */
+   higher than wide. In a strip a line has all panels of a layer, which are small and without characters, and the
+   picture has twice the pixels, for print at 200 dpi. A picture with a side above CANVAS_SIDE is an error of status
+   STATUS_USAGE. */
 void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name);
 
 /* Shows the figure in a terminal (terminal.c): panels in their order, as many side by side as fit. With colours two

@@ -148,6 +148,7 @@ static int complete(Sweep *s, bool trains, FILE *out) {
         fputc('\n', out);
     }
     print_plain(out, "page to look at: %s/report.html", s->directory->path);
+    print_plain(out, "pictures:        %s/*.png", s->directory->path);
     print_plain(out, "table of runs:   %s/summary.csv", s->directory->path);
     if (unfinished) print_unfinished(s, unfinished, out);
     if (failed && !signal)
