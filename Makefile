@@ -4,7 +4,7 @@
 # make race           what runs in parallel, under ThreadSanitizer;  make bits  whether training computes what it did
 # make study          the experiments of docs/results.md, seven hours;  make study-quick  their main comparison
 # make page           the tables and pictures of docs/results.md again, from docs/results (needs matplotlib)
-# make notebook       the blocks of docs/notebook.md (needs pandas)
+# make notebook       runs docs/notebook.ipynb (needs docs/requirements.txt)
 # make live           docs/live.html again, the page that trains (./setup.sh --live);  make live-picture  README's picture of it
 # make fuzz SECONDS=5 each parser of a file under libFuzzer that long (needs clang);  make torture  failing calls and kills
 # make analyze        what gcc's -fanalyzer remarks (minutes; see docs/reliability.md)
@@ -118,7 +118,7 @@ include tests/checks.mk configs/study/study.mk src/live/live.mk
 # What is installed, as FILE:PLACE below PREFIX.
 MANUAL := $(BUILD)/sqrtdk.1
 CONFIGS := $(wildcard configs/*.ini configs/scores/*.ini configs/cluster/*.sbatch)
-DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/demo.html docs/images/*)
+DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/*.py docs/*.ipynb docs/live.html docs/images/*)
 INSTALLED := $(BUILD)/train:bin/sqrtdk $(BUILD)/train-double:bin/sqrtdk-double $(MANUAL):share/man/man1/sqrtdk.1 \
 	share/completion.bash:share/bash-completion/completions/sqrtdk \
 	$(foreach f,$(CONFIGS) data/get_shakespeare.sh,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))

@@ -40,9 +40,13 @@ class Problem:
                 sys.exit(f"the peers are written for {key} = {value}, not {config[key]}")
         self.random = np.random.default_rng(int(config["seed"]))
 
-    def batch(self):
+    def windows(self):
+        """A batch: ids (B,T+1), of which all but the last are tokens and all but the first are targets."""
         starts = self.random.integers(0, len(self.train) - self.T, self.B)
-        windows = np.stack([self.train[s : s + self.T + 1] for s in starts])
+        return np.stack([self.train[s : s + self.T + 1] for s in starts])
+
+    def batch(self):
+        windows = self.windows()
         return np.ascontiguousarray(windows[:, :-1]), np.ascontiguousarray(windows[:, 1:])
 
     def lr(self, step):

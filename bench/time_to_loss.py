@@ -60,19 +60,18 @@ def peer(settings):
     """The same of a recipe in PyTorch, in this process."""
     import torch
     from peer import Problem
-    from peer_torch import Model
+    from peer_torch import make_parameters, twin
 
     torch.set_num_threads(settings["threads"])
     torch.manual_seed(int(settings["config"]["seed"]))
     p = Problem(settings["config"], ("optimizer", "muon"), ("qk_norm", "rms"))
     c = {key: float(p.config[key]) for key in ("beta1", "beta2", "eps", "weight_decay", "adamw_decay", "grad_clip", "lr", "muon_lr", "momentum")}
-    model, muon = Model(p), p.config["optimizer"] == "muon"
-    for name, x in model.named_parameters():  # the residual projections, as nanoGPT and init = gpt2
-        if name.endswith("proj.weight"):
+    parameters, muon = make_parameters(p), p.config["optimizer"] == "muon"
+    for name, x in parameters.items():  # the residual projections, as nanoGPT and init = gpt2
+        if name.endswith("c_proj.weight"):
             torch.nn.init.normal_(x, std=0.02 / math.sqrt(2 * p.L))
-    named = list(model.named_parameters())
-    matrices = [x for name, x in named if muon and x.dim() == 2 and name.startswith("blocks.")]
-    rest = [x for _, x in named if not any(x is m for m in matrices)]
+    matrices = [x for name, x in parameters.items() if muon and x.dim() == 2 and name.startswith("h.")]
+    rest = [x for x in parameters.values() if not any(x is m for m in matrices)]
     decay = c["adamw_decay" if muon else "weight_decay"]
     groups = [{"params": [x for x in rest if x.dim() == 2], "weight_decay": decay},
               {"params": [x for x in rest if x.dim() < 2], "weight_decay": 0.0}]
@@ -81,26 +80,22 @@ def peer(settings):
         optimizers.append(torch.optim.Muon(matrices, lr=c["muon_lr"], weight_decay=c["weight_decay"], momentum=c["momentum"]))
     start = time.perf_counter()
     for step in range(int(p.config["steps"])):
-        tokens, targets = (torch.from_numpy(x) for x in p.batch())
         factor = p.lr(step) / c["lr"]
         for optimizer, rate in zip(optimizers, (c["lr"], c["muon_lr"])):
             for group in optimizer.param_groups:
                 group["lr"] = rate * factor
-        loss = model(tokens, targets)
+        loss = twin.loss_of(parameters, p.config, torch.from_numpy(p.windows()), training=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), c["grad_clip"])
+        torch.nn.utils.clip_grad_norm_(parameters.values(), c["grad_clip"])
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-    model.eval()
     total = count = 0
     with torch.no_grad():
-        windows = (len(p.validation) - 1) // p.T
-        x = torch.from_numpy(p.validation[: windows * p.T]).view(windows, p.T)
-        y = torch.from_numpy(p.validation[1 : windows * p.T + 1]).view(windows, p.T)
-        for i in range(0, windows, p.B):
-            total += model(x[i : i + p.B], y[i : i + p.B]).item() * x[i : i + p.B].numel()
-            count += x[i : i + p.B].numel()
+        windows = torch.from_numpy(p.validation).unfold(0, p.T + 1, p.T)
+        for i in range(0, len(windows), p.B):
+            total += twin.loss_of(parameters, p.config, windows[i : i + p.B]).item() * len(windows[i : i + p.B])
+            count += len(windows[i : i + p.B])
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     print(json.dumps({"seconds": time.perf_counter() - start, "loss": total / count, "peak_rss_mb": rss}))
 

@@ -922,11 +922,17 @@ ends 0 "$train" theory $small --csv --seed 2
 check "theory with another seed" differs "$(cmp -s "$said/theory" "$said/out" && echo same || echo differs)"
 ends 0 "$train" theory --d-k 16 --keys 5 --samples 200 --csv
 check "one d_k, and the same among others" "$(grep '^16,' "$said/theory")" "$(grep '^16,' "$said/out")"
-for words in "$small" "--d-k 1024 --keys 1 --samples 2" "--d-k 65536 --keys 2 --samples 2 --csv" "--help"; do
+for words in "$small" "$small --all" "--d-k 1024 --keys 1 --samples 2" "--d-k 65536 --keys 2 --samples 2 --csv" "--help"; do
     # shellcheck disable=SC2086
     ends 0 "$train" theory $words
     check "stderr of: $name" "" "$(cat "$said/err")"
     check "lines over 80 columns of: $name" "" "$(sed 's/±/+/g' "$said/out" | grep -v , | LC_ALL=C grep -E '^.{81}')"
+done
+# shellcheck disable=SC2086
+for words in "" --all; do
+    ends 0 "$train" theory $small $words
+    check "largest weights of: $name" "$(grep ',dot$' "$said/theory" | cut -d, -f8 | xargs printf '%.4f ')" \
+        "$(sed '/^Norm/,$d; s/ ±[^ ]* *[0-9.]*//g' "$said/out" | awk '$1 ~ /^(none|2?sqrt_dk|dk)$/ && NF >= 4 { printf "%s ", $4 }')"
 done
 check "written by theory without --out" "" "$(listing | diff "$said/before" -)"
 ends 0 "$train" theory --d-k 1,4,16 --keys 5 --samples 200 --out theory

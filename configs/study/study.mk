@@ -21,8 +21,6 @@ page:
 	$(PYTHON) configs/study/page.py
 	$(PYTHON) configs/study/page.py --pictures
 
-# The blocks of docs/notebook.md, run: make notebook PYTHON=... with docs/requirements.txt.
+# Runs docs/notebook.ipynb, whose outputs are not kept: make notebook PYTHON=... with docs/requirements.txt.
 notebook: train
-	rm -rf runs/notebook
-	sed -n '/^```sh$$/,/^```$$/s/^\.\/train.*/&/p' docs/notebook.md | sh
-	sed -n '/^```python$$/,/^```$$/{/^```/!p}' docs/notebook.md | MPLBACKEND=agg $(PYTHON) -
+	$(PYTHON) -c 'import nbformat, nbclient; nbclient.execute(nbformat.read("docs/notebook.ipynb", 4), cwd="docs")'

@@ -16,13 +16,14 @@
 
 static const char *d_k_list = "1,4,16,64,256,1024", *out;
 static long long keys = 64, samples = 4096, seed = 1;
-static bool csv, claims, force;
+static bool all, csv, claims, force;
 
 static const Option OPTIONS[] = {
     {"d-k", "LIST", "values of d_k, as 16,64,256 (default 1,4,16,64,256,1024)", OPTION_TEXT, &d_k_list, 0, 0},
     {"keys", "N", "keys in a row (default 64)", OPTION_INTEGER, &keys, 1, THEORY_KEYS_MAX},
     {"samples", "N", "rows drawn for each d_k (default 4096)", OPTION_INTEGER, &samples, 2, THEORY_SAMPLES_MAX},
     {"seed", "S", "seed of the random numbers (default 1)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
+    {"all", NULL, "print every figure, its error and exact value, and all scores", OPTION_SWITCH, &all, 0, 0},
     {"csv", NULL, "print comma-separated values instead of a table", OPTION_SWITCH, &csv, 0, 0},
     {"claims", NULL, "say where common statements are tested", OPTION_SWITCH, &claims, 0, 0},
     {"out", "DIR", "write theory.csv, report.html (default: only print)", OPTION_DIRECTORY, &out, 0, 0},
@@ -31,7 +32,7 @@ static const Option OPTIONS[] = {
 };
 
 /* The scorings of each d_k: four divisors of the dot product, then the other ways to score. */
-enum { LIST_MAX = 64, THEORY_SCORINGS = 4 + THEORY_SCORE_COUNT - 1 };
+enum { LIST_MAX = 64, THEORY_DIVISORS = 4, THEORY_SCORINGS = THEORY_DIVISORS + THEORY_SCORE_COUNT - 1 };
 typedef struct {
     size_t d_k;
     TheoryScoring scoring;
@@ -146,6 +147,24 @@ static void print_tables(const TheoryPoint *points, size_t count) {
     }
 }
 
+/* Prints the four divisors alone, with the measured figures that a first look needs. */
+static void print_short_table(const TheoryPoint *points, size_t count) {
+    printf("%lld key%s, %lld samples, seed %lld. --all adds errors, exact values and other scores.\n\n"
+           "              variance      entropy    largest       median norm of\n"
+           "divisor      of scores      in nats     weight    query's gradient\n",
+           keys, keys == 1 ? "" : "s", samples, seed);
+    for (size_t i = 0; i < count; i++) {
+        const TheoryFigures *m = &points[i].measured;
+        if (i % THEORY_SCORINGS >= THEORY_DIVISORS) continue;
+        print_scoring(points, i);
+        print_number(m->score_var.value, 13, false);
+        print_number(m->entropy.value, 12, true);
+        print_number(m->max_weight.value, 10, true);
+        print_number(m->grad_median.value, 19, false);
+        putchar('\n');
+    }
+}
+
 /* Prints what the tables show at the largest d_k: without a divisor, with sqrt_dk and with dk. */
 static void print_findings(const TheoryPoint *points, size_t count) {
     const TheoryPoint *p = points;
@@ -179,18 +198,21 @@ static void write_directory(const TheoryPoint *p, size_t n, const Command *comma
     print_plain(stdout, "figures          %s/theory.csv", out);
 }
 
-/* Measures one d_k, in every scoring: points (THEORY_SCORINGS). */
-static void measure(size_t d_k, size_t threads, TheoryPoint *points) {
+/* Measures size number `size` of `sizes`: points (THEORY_SCORINGS), of which the short table needs the divisors alone.
+ */
+static void measure(size_t d_k, size_t threads, TheoryPoint *points, Progress *progress, size_t size, size_t sizes) {
+    const size_t count = all || csv || out ? THEORY_SCORINGS : THEORY_DIVISORS;
     TheoryFigures figures[THEORY_SCORINGS];
     TheoryScoring scorings[THEORY_SCORINGS];
     for (size_t i = 0; i < THEORY_SCORINGS; i++) {
         scorings[i] = SCORINGS[i];
         if (scorings[i].score == THEORY_COSINE) scorings[i].divisor.number = 1 / sqrt((double)d_k);
     }
-    theory_measure(d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, threads, scorings, THEORY_SCORINGS, figures);
-    for (size_t i = 0; i < THEORY_SCORINGS && !interrupt_signal(); i++) {
+    theory_measure(d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, threads, scorings, count, figures);
+    for (size_t i = 0; i < count && !interrupt_signal(); i++) {
         points[i] = (TheoryPoint){.d_k = d_k, .scoring = scorings[i], .measured = figures[i]};
-        if (!csv) points[i].exact = theory_exact_scoring(d_k, (size_t)keys, scorings[i], threads);
+        progress_count(progress, omp_get_wtime(), "rows", size * THEORY_SCORINGS + i, sizes * THEORY_SCORINGS);
+        if (all && !csv) points[i].exact = theory_exact_scoring(d_k, (size_t)keys, scorings[i], threads);
     }
 }
 
@@ -209,15 +231,16 @@ static int run(const Command *command) {
     const size_t sizes = parse_list(d_k_list, d_k);
     if (out) interrupt_survive_closed_pipes(); /* without --out there is nothing to save */
     for (size_t i = 0; i < sizes && !interrupt_signal(); i++) {
-        progress_count(progress, omp_get_wtime(), "values of d_k", i, sizes);
-        measure(d_k[i], threads, points + i * THEORY_SCORINGS);
+        progress_count(progress, omp_get_wtime(), "rows", i * THEORY_SCORINGS, sizes * THEORY_SCORINGS);
+        measure(d_k[i], threads, points + i * THEORY_SCORINGS, progress, i, sizes);
     }
     progress_clear(progress);
     if (interrupt_signal()) return interrupt_signal();
     const size_t count = sizes * THEORY_SCORINGS;
     if (csv) write_csv(points, count, stdout);
     else {
-        print_tables(points, count);
+        if (all) print_tables(points, count);
+        else print_short_table(points, count);
         print_findings(points, count);
     }
     if (out) write_directory(points, count, command, progress);
