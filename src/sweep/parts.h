@@ -13,36 +13,38 @@
 
 enum { RUNS_MAX = 4096, RUN_NAME = 200, SETTING_LABEL = 320 };
 
-/* What a run measured, in the order of summary.csv. */
-typedef enum {
-    MEASURE_STEPS, /* from run.json; for a run that has not ended, from the last row of metrics.csv */
-    MEASURE_TRAIN_LOSS,
-    MEASURE_TRAIN_LOSS_MEAN, /* over the last tenth of the steps, since single batches vary */
-    MEASURE_VAL_LOSS,
-    MEASURE_BEST_VAL_LOSS,
-    MEASURE_BEST_STEP,
-    MEASURE_VAL_ACCURACY,
-    MEASURE_ENTROPY_FIRST, /* from here to MEASURE_QK_NORM_LAST: means over all heads of all layers, at the first and */
-    MEASURE_ENTROPY_LAST,  /* the last step of attention.csv */
-    MEASURE_SCORE_STD_FIRST,
-    MEASURE_SCORE_STD_LAST,
-    MEASURE_SATURATED_FIRST,
-    MEASURE_SATURATED_LAST,
-    MEASURE_GRAD_Q_FIRST, /* means of the heads' medians */
-    MEASURE_GRAD_Q_LAST,
-    MEASURE_GRAD_SCORES_FIRST, /* means of the heads' medians */
-    MEASURE_GRAD_SCORES_LAST,
-    MEASURE_QK_NORM_FIRST, /* |W_Q| |W_K|, Frobenius norms */
-    MEASURE_QK_NORM_LAST,
-    MEASURE_GRAD_NORM_MEDIAN,
-    MEASURE_GRAD_NORM_MAX, /* after the warmup */
-    MEASURE_THREADS,       /* from run.json */
-    MEASURE_SECONDS,       /* from where the steps are */
-    MEASURE_COUNT
-} Measure;
+/* What a run measured, in the order of summary.csv: the constant of each, its column, and printf's format in it. Steps
+   and seconds are from run.json or, for a run that has not ended, from the last row of metrics.csv; threads are from
+   run.json. train_loss_mean is over the last tenth of the steps, since single batches vary; grad_norm_max is after the
+   warmup. Each row of HEADS is two measures, MEASURE_..._FIRST and _LAST: means of a column of attention.csv over all
+   heads of all layers, at the first and the last step. Those of gradients are means of the heads' medians; qk_norm is
+   |W_Q| |W_K|, Frobenius norms. */
+#define HEADS(ROW, measure, name, column)                                                                              \
+    ROW(measure##_FIRST, name "_first", "%.6g", column)                                                                \
+    ROW(measure##_LAST, name "_last", "%.6g", column)
+#define MEASURES_TABLE(ROW)                                                                                            \
+    ROW(MEASURE_STEPS, "steps", .format = "%.0f")                                                                      \
+    ROW(MEASURE_TRAIN_LOSS, "train_loss", .format = "%.7g")                                                            \
+    ROW(MEASURE_TRAIN_LOSS_MEAN, "train_loss_mean", .format = "%.7g")                                                  \
+    ROW(MEASURE_VAL_LOSS, "val_loss", .format = "%.7g")                                                                \
+    ROW(MEASURE_BEST_VAL_LOSS, "best_val_loss", .format = "%.7g")                                                      \
+    ROW(MEASURE_BEST_STEP, "best_step", .format = "%.0f")                                                              \
+    ROW(MEASURE_VAL_ACCURACY, "val_accuracy", .format = "%.6g")                                                        \
+    HEADS(ROW, MEASURE_ENTROPY, "entropy", ATTENTION_ENTROPY)                                                          \
+    HEADS(ROW, MEASURE_SCORE_STD, "score_std", ATTENTION_SCORE_STD)                                                    \
+    HEADS(ROW, MEASURE_SATURATED, "saturated", ATTENTION_SATURATED)                                                    \
+    HEADS(ROW, MEASURE_GRAD_Q, "grad_q", ATTENTION_GRAD_Q_MEDIAN)                                                      \
+    HEADS(ROW, MEASURE_GRAD_SCORES, "grad_scores", ATTENTION_GRAD_SCORES_MEDIAN)                                       \
+    HEADS(ROW, MEASURE_QK_NORM, "qk_norm", ATTENTION_W_Q_NORM)                                                         \
+    ROW(MEASURE_GRAD_NORM_MEDIAN, "grad_norm_median", .format = "%.6g")                                                \
+    ROW(MEASURE_GRAD_NORM_MAX, "grad_norm_max", .format = "%.6g")                                                      \
+    ROW(MEASURE_THREADS, "threads", .format = "%.0f")                                                                  \
+    ROW(MEASURE_SECONDS, "seconds", .format = "%.3f")
+#define MEASURE_OF(constant, ...) constant,
+typedef enum { MEASURES_TABLE(MEASURE_OF) MEASURE_COUNT } Measure;
 typedef struct {
-    const char *name, *format; /* the column of summary.csv, and printf's format in it */
-    int attention;             /* the column of attention.csv whose mean it is */
+    const char *name, *format;
+    int attention; /* the column of attention.csv whose mean it is */
 } MeasureColumn;
 extern const MeasureColumn MEASURES[MEASURE_COUNT];
 
@@ -58,6 +60,7 @@ typedef struct {
     char message[1024];             /* why it diverged or failed, one line; else empty */
     bool damaged;                   /* its logs are not as the program writes them */
     bool awaited;                   /* a process that a killed sweep has left trains it */
+    bool over;                      /* it has ended or failed, as far as this process is concerned */
     double measured[MEASURE_COUNT]; /* once read; NaN where the run did not get that far */
     pid_t process;                  /* that trains it, started by this process; 0: none */
     FILE *messages;                 /* a temporary file without a name: what that process writes to stderr */
@@ -95,13 +98,7 @@ typedef struct {
 /* Returns whether there is nothing to train in a run. */
 static inline bool has_ended(const SweepRun *run) { return run->state == RUN_FINISHED || run->state == RUN_DIVERGED; }
 
-/* --- sweep.c */
-
-/* Returns whether a run that has ended has no page of its end: its process was killed, or failed, before that was
-   written. A process that holds the directory has yet to write it. */
-bool sweep_lacks_page(const SweepRun *run);
-
-/* --- settings.c */
+/* --- plan.c */
 
 /* Makes runs and settings from the sweep's `config` and `axes`. Errors have status STATUS_USAGE: no [sweep], too many
    combinations, a combination that is no valid config. */
@@ -109,8 +106,6 @@ void sweep_plan(Sweep *sweep);
 /* Returns the name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the
    short name is also that of another swept key or of a column of summary.csv. */
 const char *sweep_key(const SweepAxes *axes, size_t axis);
-
-/* --- share.c */
 
 /* Reads the text of --share: "2/8", or "auto" for the environment of a batch system or of mpirun. Errors have status
    STATUS_USAGE. *share counts from 0. */
@@ -153,13 +148,15 @@ int sweep_train(Sweep *sweep);
 bool sweep_read_state(SweepRun *run);
 /* Reads what the run measured, from run.json and both logs; a run that was not started has measured nothing. If a file
    is not as the program writes it, the error has status STATUS_USAGE. */
-void sweep_read_measures(SweepRun *run);
+void sweep_read_measures(void *run);
+/* Reads both. */
+void sweep_read_run(void *run);
+/* Records that a run has failed, with the reason. */
+void sweep_note_failure(SweepRun *run, const char *why);
 /* Reads what all runs measured, and summarizes it. A run whose files are not as the program writes them has failed. */
 void sweep_read_back(Sweep *sweep);
 /* Computes the statistics of every setting; only runs that finished count. */
 void sweep_summarize(Sweep *sweep);
-
-/* --- tables.c */
 
 /* Writes summary.csv, a row for each run. */
 void sweep_write_csv(const Sweep *sweep);

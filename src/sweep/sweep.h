@@ -25,17 +25,13 @@ int sweep_resume(const char *directory, const TrainOptions *options, FILE *out);
 
 /* A sweep that several processes train, on one machine or on many that share a file system. sweep_prepare makes the
    directory, with a config for each run in configs/, and writes the number of runs to `out`. sweep_share trains the
-   runs of a share ("2/8", or "auto"; share.c), and writes only into their directories. A run that it cannot take, since
-   another process trains it or its directory is damaged, has failed. sweep_tables writes summary.csv, the page and
-   run.json from the runs so far, also while shares train; it writes the table and the missing runs to `out`. Both end
-   with an error of status STATUS_FAILED if a run failed, sweep_share only for its own runs. */
+   runs of a share ("2/8", or "auto"; share_read), and writes only into their directories. A run that it cannot take,
+   since another process trains it or its directory is damaged, has failed. sweep_tables writes summary.csv, the page
+   and run.json from the runs so far, also while shares train; it writes the table and the missing runs to `out`. Both
+   end with an error of status STATUS_FAILED if a run failed, sweep_share only for its own runs. */
 void sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out);
 int sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out);
 void sweep_tables(const char *directory, const TrainOptions *options, FILE *out);
 
-/* Makes the checks of sweep_run. Then it writes to `out` the config with [sweep] and, as comments, what the sweep
-   would take; it writes nothing else. */
-void sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out);
-
-/* The verb (command.c). */
+/* The verb. */
 extern const Verb sweep_verb;
