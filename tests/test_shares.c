@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "locks.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 #define SIX                                                                                                            \
     "train.steps=800", "eval.every=200", "log.every=1", "log.attention_every=400", "log.sample_tokens=0",              \

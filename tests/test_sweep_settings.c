@@ -3,7 +3,7 @@
 #include "temporary.h"
 
 #include "report/report.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 static Sweep sweep;
 

@@ -4,7 +4,7 @@
 
 #include "base/lock.h"
 #include "base/memory.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 /* --- what is there */
 

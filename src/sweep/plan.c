@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 static const char *short_name(const SweepAxes *axes, size_t axis) {
     const char *name = config_key_name(axes->axis[axis].key), *dot = strchr(name, '.');

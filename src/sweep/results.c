@@ -9,7 +9,7 @@
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
 

@@ -20,7 +20,7 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 extern char **environ;
 

@@ -8,7 +8,7 @@
 #include "base/lock.h"
 #include "base/machine.h"
 #include "base/memory.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 /* Checks that the text is the one that a sweep which is there began with. */
 static void check_corpus(const Sweep *s) {

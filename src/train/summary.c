@@ -1,6 +1,6 @@
 /* The summary of a run: everything that decides how long the run takes, and that shows the user whether it is the
    intended run. It is printed before the first step, and by --dry-run as comments below the config. */
-#include "train/summary.h"
+#include "train/trainer.h"
 
 #include <math.h>
 #include <string.h>
