@@ -19,9 +19,9 @@ Corpus config_corpus(const Config *c, const Vocabulary *vocabulary) {
     return corpus_load(c->data.corpus, vocabulary, c->data.val_fraction, c->model.context);
 }
 
-static void write_config(const Run *run) {
-    FileWriter *writer = file_writer_open(run->locked, "config.ini");
-    config_write(&run->config, writer->stream);
+void config_save(const Config *config, const Directory *directory, const char *name) {
+    FileWriter *writer = file_writer_open(directory, name);
+    config_write(config, writer->stream);
     file_writer_commit(writer);
 }
 
@@ -84,7 +84,7 @@ void run_resumed(const Run *run, const Model *model, size_t step, const char *co
                                              "best_step", "seconds", "end",        LOGS};
     Json *d = run->description;
     if (!run->locked) return;
-    write_config(run);
+    config_save(&run->config, run->locked, "config.ini");
     directory_make_in(run->locked, "attention");
     Json *now = description_resumed(d, command);
     js_set(now, "step", js_size(step));
@@ -204,7 +204,7 @@ void run_create(Run *run, const char *out, bool force) {
     run->results = results_make(out, run->config.log.out, force);
     run->locked = run->results->directory;
     memcpy(run->directory, run->locked->path, sizeof run->directory);
-    write_config(run);
+    config_save(&run->config, run->locked, "config.ini");
     vocabulary_save(&run->corpus.vocabulary, run->locked, "vocab.json");
     directory_make_in(run->locked, "checkpoint");
     directory_make_in(run->locked, "attention");

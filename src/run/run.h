@@ -76,6 +76,8 @@ void run_ended(const Run *run, const RunState *state, int signal, Error failure)
 /* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the text's own. Raises the errors of
    corpus_load. */
 Corpus config_corpus(const Config *config, const Vocabulary *vocabulary);
+/* Writes a config as a file. */
+void config_save(const Config *config, const Directory *directory, const char *name);
 /* Reads config.ini of the run or sweep in `directory`, whose run.json is `d` and names it. A key that this version does
    not have is refused, as in every config. An error names the version that wrote the file, where it is another one. */
 void description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,

@@ -156,9 +156,7 @@ static void save_configs(const Sweep *s) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (has_ended(run)) continue;
         snprintf(name, sizeof name, "configs/%s.ini", run->name);
-        FileWriter *config = file_writer_open(s->directory, name);
-        config_write(&run->config, config->stream);
-        file_writer_commit(config);
+        config_save(&run->config, s->directory, name);
     }
 }
 
