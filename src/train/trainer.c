@@ -141,7 +141,7 @@ Trainer *trainer_start(const Config *config, const TrainOptions *options) {
     logs_sizes(t->logs, t->state.log_size);
     trainer_save(t);
     run_begin(&t->run, &t->model, options->command_line, options->progress);
-    print_summary(options->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text.note);
+    print_summary(options->progress, "", t, measure_scores(t));
     t->start = omp_get_wtime();
     return t;
 }
@@ -192,7 +192,7 @@ size_t trainer_check(const Config *config, const TrainOptions *options, FILE *ou
     if (out) { /* as comments, so that `out`, which begins with a config, is still one */
         run_count_ngrams(&t->run);
         fputc('\n', out);
-        print_summary(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text.note);
+        print_summary(&(Progress){.stream = out}, "; ", t, NAN);
     }
     memory_release(mark);
     return bytes;

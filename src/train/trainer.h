@@ -99,10 +99,9 @@ void training_memory_check(size_t bytes);
 /* Tokens of one step of training. */
 size_t tokens_per_step(const Config *config);
 
-/* Prints corpus, n-gram tables, model, divisor and multiplier, training, memory, machine, and the note if it is not
-   empty, in lines that begin with `mark`. The scores' measured deviation is printed unless `measured_std` is NaN. */
-void print_summary(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
-                   double measured_std, const char *note);
+/* Prints corpus, n-gram tables, model, divisor and multiplier, training, memory, machine, and the note about the
+   pictures, in lines that begin with `mark`. The scores' measured deviation is printed unless `measured_std` is NaN. */
+void print_summary(Progress *to, const char *mark, const Trainer *trainer, double measured_std);
 
 /* Prints to standard output how a run ended, and where its results are. */
 void print_outcome(const Trainer *trainer);
