@@ -1,8 +1,7 @@
 /* Trains the runs of a sweep, a few at a time, each by a process. The process is the running program, started once
    more: it gets the config that the sweep has written for the run, or resumes it, as if a user had typed the command.
    The outcome of a run is read from the run's directory; the reason of a failure is the last line that the process
-   writes to stderr. If the sweep's process is killed, the runs train on, and a resumed sweep waits for them. All are in
-   one process group, so that a terminal's Ctrl-C and Ctrl-Z reach them. */
+   writes to stderr. All are in one process group, so that a terminal's Ctrl-C and Ctrl-Z reach them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

@@ -113,15 +113,10 @@ void trainer_end(Trainer *t) {
 
 /* --- a new run and a resumed one */
 
-static Trainer *make_trainer(const TrainOptions *options) {
-    Trainer *t = memory_make(1, sizeof *t, "a run");
-    t->options = options;
-    return t;
-}
-
 /* Makes the arrays of a new run, whose directory must be free. */
 static Trainer *prepare(const Config *config, const TrainOptions *options) {
-    Trainer *t = make_trainer(options);
+    Trainer *t = memory_make(1, sizeof *t, "a run");
+    t->options = options;
     t->run.config = *config;
     results_check(options->out, options->force);
     t->run.corpus = config_corpus(config, NULL);
@@ -162,7 +157,8 @@ static void draw_again(Trainer *t) {
 
 Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t count,
                         const TrainOptions *options) {
-    Trainer *t = make_trainer(options);
+    Trainer *t = memory_make(1, sizeof *t, "a run");
+    t->options = options;
     check_overrides(overrides, count);
     run_open(&t->run, directory, overrides, count, true);
     run_load_corpus(&t->run);
