@@ -13,8 +13,6 @@
 #include "ranks/ranks.h"
 #include "report/report.h"
 #include "sweep/sweep.h"
-#include "train/step.h"
-#include "train/summary.h"
 #include "train/trainer.h"
 #include "verbs/verbs.h"
 #include "why/why.h"
@@ -34,7 +32,7 @@ static void loop(void *trainer) {
         if (t->signal) break; /* the evaluation was cut short: resume repeats this step */
         if (step_is_due(step, c->log.attention_every) || step == 0 || step == last) trainer_measure(t);
 
-        t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, t->tokens, t->targets, NULL);
+        t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, NULL);
         t->norm = gradient_norm(&t->optimizer, t->model.gradients);
         trainer_log(t);
         if (step == last) break; /* even if a signal has come since: the run is complete */

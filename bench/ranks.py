@@ -11,12 +11,12 @@ gradient, norm and AdamW pass over them 9 times, at M bytes per second. E is the
 is not divided: every eval.every steps the forward pass, a third of c, of each sequence of the validation split. R ranks
 take
 
-    U + E + c B / R + 2 (P / W) (R - 1) / R + 3 (P / M) (R - 1) / R + a (2 (R - 1) + 3 log2 R)
+    U + E + c B / R + 2 (P / W) (R - 1) / R + 3 (P / M) (R - 1) / R + 3 a log2 R
 
 for a batch of B, P bytes of parameters, a network of W bytes per second each way and latency a. The fourth term is the
-exchange (each rank sends and receives its segments, then the sums of them); the fifth adds up R segments of P / R; the
-last counts messages: R - 1 in each of two exchanges, and three short gathers. Waiting for a slower rank is left out.
-Efficiency is the time of one rank over R times that of R.
+exchange (each rank sends and receives halves, quarters, ... of the gradients, then their sums); the fifth adds these up;
+the last counts messages: three with each of log2 R other ranks. Waiting for a slower rank is left out. Efficiency is the
+time of one rank over R times that of R.
 
 The partition. Threads meet at barriers, so a part of a step takes as long as the thread with the most to do: of rows in
 the forward pass and in the gradients of activations, of (sequence, head) pairs in attention, of tiles in the gradients
@@ -105,7 +105,7 @@ def predict(options):
             cells = []
             for r in RANKS:
                 exchange = (2 * size / bandwidth + 3 * size / options.memory) * (r - 1) / r
-                messages = latency * (2 * (r - 1) + 3 * math.log2(r))
+                messages = 3 * latency * math.log2(r)
                 time = u + c * batch / r + exchange + messages
                 cells.append("" if batch % r else f"{(u + c * batch) / (r * time):.2f}")
             print(f"| {name}, {batch} | {network} | " + " | ".join(cells) + " |")

@@ -82,7 +82,6 @@ static void one_factor_is_not(void **state) {
 /* Up to the switch nothing changes; from then on every command scores the same weights with the other divisor. */
 static void switched(void **state) {
     (void)state;
-    int32_t tokens[64], targets[64];
     CONFIGURE(CONSTANT_LR, "train.steps=20", "log.every=1", "attention.scale_divisor=0.5");
     train("plain", 1);
     CONFIGURE(CONSTANT_LR, "train.steps=20", "log.every=1", "attention.scale_divisor=0.5", "attention.switch_step=10",
@@ -100,10 +99,9 @@ static void switched(void **state) {
     assert_true(train_loss == y->at[10][TRAIN_LOSS]);
     open_run("jump");
     assert_true(model.shape.attention.multiplier == (real)0.125);
-    assert_close(evaluate(&(Engine){.model = &model}, &run.corpus, 4, 0, tokens, targets).loss, after, 1e-6,
-                 "by the second");
+    assert_close(evaluate_run(&run, &model).loss, after, 1e-6, "by the second");
     model.shape.attention.multiplier = 2;
-    const double before = evaluate(&(Engine){.model = &model}, &run.corpus, 4, 0, tokens, targets).loss;
+    const double before = evaluate_run(&run, &model).loss;
     CONFIGURE(CONSTANT_LR, "train.steps=10", "log.every=1", "attention.scale_divisor=0.5");
     train("short", 1);
     assert_close(before, last_of(read_metrics("short"), VAL_LOSS), 1e-6, "by the first");

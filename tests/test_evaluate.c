@@ -56,7 +56,8 @@ static int32_t *integers(size_t count) { return memory_make(count, sizeof(int32_
 
 static double evaluate_now(size_t batch, size_t batches, int32_t *tokens) {
     int32_t *targets = integers(batch * T);
-    const Evaluation e = evaluate(&(Engine){.model = &model}, &corpus, batch, batches, tokens, targets);
+    model.max_batch = batch;
+    const Evaluation e = evaluate(&(Engine){.model = &model, .tokens = tokens, .targets = targets}, &corpus, batches);
     assert_true(e.complete && isnan(e.accuracy));
     for (size_t i = 0; i < batch * T; i++)
         if (tokens[i]) assert_int_equal(targets[i], tokens[i] + 1);

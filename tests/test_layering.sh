@@ -146,7 +146,6 @@ planted rule_promises src/model/measure.c '#include "model/worker.h"'
 planted rule_promises src/model/measure.c '#include "model/attention_stages.h"'
 planted rule_promises src/ops/linear.c '#include "gemm/gemm_kernel.h"'
 planted rule_promises src/run/run.c '#include "config/table.h"'
-planted rule_promises train.c '#include "sweep/parts.h"'
 planted rule_promises src/ops/linear.h '/* Nothing outside src/ops includes this. */'
 planted rule_program src/sweep/sweep.c '#include "../../train.c"'
 planted rule_one_includer src/ops/linear.c '#include <cblas.h>'
@@ -188,7 +187,7 @@ for folder in src/*/; do
     esac
 done
 count=$(promises | grep -c .)
-if [ "$count" -ge 6 ]; then pass; else fail "reading the promises of headers" "6 or more" "$count"; fi
+if [ "$count" -ge 5 ]; then pass; else fail "reading the promises of headers" "5 or more" "$count"; fi
 for rule in rule_arrows rule_promises rule_program rule_one_includer rule_openmp rule_reduction rule_arithmetic rule_ngrams; do
     came=$($rule)
     check "$rule on this tree" "" "$came"

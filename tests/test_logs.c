@@ -154,18 +154,6 @@ static void cut_number(void **state) {
     assert_string_equal(contents(in("victim"), NULL), before);
 }
 
-/* A long log is read whole: nothing was sized for fewer rows. */
-static void many_rows(void **state) {
-    (void)state;
-    enum { ROWS = 20000 };
-    Logs *logs = logs_start(directory_open(temporary));
-    for (int i = 0; i < ROWS; i++) append(logs, i, i % 2 ? (double)NAN : (double)i);
-    memory_free(logs);
-    const LogTable table = logs_read(temporary, LOG_METRICS);
-    assert_int_equal(table.rows, ROWS);
-    for (int i = 0; i < ROWS; i++) assert_true(table.column[METRICS_STEP][i] == i);
-}
-
 #define TEN "a,a,a,a,a,a,a,a,a,a,"
 static void refused(void **state) {
     (void)state;
@@ -277,10 +265,10 @@ static void rounding(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(a_runs_logs),      TRAINING_TEST(cut_back),  TRAINING_TEST(cut_elsewhere),
-        TRAINING_TEST(cut_number),       TRAINING_TEST(many_rows), TRAINING_TEST(refused),
-        TRAINING_TEST(torn_line),        TRAINING_TEST(rounding),  TRAINING_TEST(other_columns),
-        TRAINING_TEST(append_by_header), TRAINING_TEST(lost_row),
+        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back),      TRAINING_TEST(cut_elsewhere),
+        TRAINING_TEST(cut_number),  TRAINING_TEST(refused),       TRAINING_TEST(torn_line),
+        TRAINING_TEST(rounding),    TRAINING_TEST(other_columns), TRAINING_TEST(append_by_header),
+        TRAINING_TEST(lost_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

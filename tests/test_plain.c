@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "train/step.h"
+#include "train/engine.h"
 
 #ifdef REAL_DOUBLE
 static const double TOLERANCE = 1e-10;
@@ -12,27 +12,26 @@ static const double TOLERANCE = 1e-10;
 static const double TOLERANCE = 1e-4;
 #endif
 
-enum { STEPS = 50, BATCH = 4, CONTEXT_MAX = 64 };
+enum { STEPS = 50, BATCH = 4 };
 
 /* The losses of the config's first steps by one engine, and the validation loss after them. */
 static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
     Model model;
     Engine engine;
     Optimizer optimizer;
-    int32_t tokens[BATCH * CONTEXT_MAX], targets[BATCH * CONTEXT_MAX];
     const Corpus corpus = config_corpus(&config, NULL);
     const ModelShape shape = model_shape(&config, corpus.vocabulary.count);
-    assert_true(shape.T <= CONTEXT_MAX && config.train.batch == BATCH);
+    assert_true(config.train.batch == BATCH);
     model_make(&model, &shape, BATCH, 2, true);
     engine_make(&engine, kind, config.train.shards, &model);
     optimizer_make(&optimizer, &config, &model.tensors, 2);
     tensors_initialize(&model.tensors, &shape, config.model.init, 1, 2, model.parameters);
     for (size_t step = 0; step < STEPS; step++) {
         attention_set_step(&model.shape.attention, &config, step);
-        losses[step] = step_gradients(&engine, &corpus, &config, step, tokens, targets, NULL);
+        losses[step] = step_gradients(&engine, &corpus, &config, step, NULL);
         step_update(&model, &optimizer, &config, gradient_norm(&optimizer, model.gradients), step);
     }
-    losses[STEPS] = evaluate(&engine, &corpus, BATCH, 0, tokens, targets).loss;
+    losses[STEPS] = evaluate(&engine, &corpus, 0).loss;
 }
 
 static void fifty_steps(void **state) {

@@ -7,7 +7,6 @@
 #include "data/recall.h"
 #include "model/initialization.h"
 #include "train/evaluate.h"
-#include "train/step.h"
 
 enum { B = 5, T = 21, PAIRS = 4, V = RECALL_VOCABULARY };
 
@@ -132,7 +131,7 @@ static void answers_alone_count(void **state) {
         corpus_window(&corpus, i, T, tokens, targets);
         sum += by_hand(tokens, targets, &right);
     }
-    const Evaluation e = evaluate(&(Engine){.model = &model}, &corpus, B, 0, tokens, targets);
+    const Evaluation e = evaluate(&(Engine){.model = &model, .tokens = tokens, .targets = targets}, &corpus, 0);
     assert_true(e.complete && e.targets == count * recall_answers(PAIRS, T) && right > 0);
     assert_close(e.loss, sum / (answers * (double)count), 1e-5 * e.loss, "validation loss");
     assert_close(e.accuracy, (double)right / (answers * (double)count), 1e-12, "accuracy");
@@ -142,7 +141,7 @@ static void answers_alone_count(void **state) {
               "train.accumulate=2");
     Engine engine;
     engine_make(&engine, ENGINE_FAST, 1, &model);
-    const double loss = step_gradients(&engine, &corpus, &config, 3, tokens, targets, NULL);
+    const double loss = step_gradients(&engine, &corpus, &config, 3, NULL);
     sum = 0;
     for (uint64_t number = 6; number < 8; number++) {
         corpus_training_batch(&corpus, 1, number, B, T, tokens, targets);

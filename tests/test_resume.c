@@ -228,25 +228,6 @@ static void stops_anywhere(void **state) {
     }
 }
 
-/* Where attention is measured depends on the step alone, also where the intervals double. */
-static void doubling_intervals(void **state) {
-    (void)state;
-    remove_run("whole"), remove_run("run");
-    CHILDREN_TRAIN("log.attention_every=doubling", "train.steps=8", "log.checkpoint_every=1");
-    assert_int_equal(run("whole", 1, -1, -1), 0);
-    run_to_first_checkpoint("run");
-    int stops = 0, status;
-    for (long calls = 60; (status = resume("run", -1, calls)) != 0; calls += 60, stops++)
-        assert_that(status == 143, "stop %d: status %d: %s", stops, status, said);
-    assert_that(stops > 1, "%d stops", stops);
-    for (size_t i = 0; i < 5; i++) {
-        static const char *const names[] = {"attention.csv", "attention/step000001.safetensors",
-                                            "attention/step000002_layer0.png", "attention/step000004_layer0.png",
-                                            "checkpoint/last.safetensors"};
-        assert_same_file("whole", "run", names[i]);
-    }
-}
-
 /* With a constant learning rate a run whose steps were raised is the longer run. */
 static void steps_raised(void **state) {
     (void)state;
@@ -348,10 +329,10 @@ static void one_process_at_a_time(void **state) {
 int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(dies_anywhere),      TRAINING_TEST(stops_anywhere),
-        TRAINING_TEST(doubling_intervals), TRAINING_TEST(steps_raised),
-        TRAINING_TEST(free_keys),          TRAINING_TEST(one_process_at_a_time),
-        TRAINING_TEST(no_former_end),      TRAINING_TEST(best_of_the_longer_run),
+        TRAINING_TEST(dies_anywhere),          TRAINING_TEST(stops_anywhere),
+        TRAINING_TEST(steps_raised),           TRAINING_TEST(free_keys),
+        TRAINING_TEST(one_process_at_a_time),  TRAINING_TEST(no_former_end),
+        TRAINING_TEST(best_of_the_longer_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,27 +217,6 @@ static void not_finite(void **state) {
     }
 }
 
-/* Bytes of the header set at random: accepted or refused, nothing else; never a value that was not checked. */
-static void mutated(void **state) {
-    (void)state;
-    static const char likely[] = "0123456789-[]{}\",:.eE\\ \xFF";
-    const char *const path = "run/checkpoint/last.safetensors";
-    uint64_t header;
-    make_run();
-    size_t size;
-    char *whole = contents(in(path), &size), *text = memory_make(size, 1, "a file");
-    memcpy(&header, whole, sizeof header);
-    Rng rng = rng_make(3, RNG_SAMPLE, 2);
-    for (uint64_t n = 0; n < 400; n++) {
-        memcpy(text, whole, size);
-        text[rng_below(&rng, 2 * n, sizeof header + header)] = likely[rng_below(&rng, 2 * n + 1, sizeof likely - 1)];
-        put(path, text, size);
-        /* Fewer steps than were made: refused there at the latest, so that no mutation trains. */
-        bool done = works(resume_with_key("run", "train.steps=1"));
-        if (!done) assert_that(err.status == STATUS_USAGE && err.message[0], "mutation %d: %s", (int)n, err.message);
-    }
-}
-
 /* What was trained is never trained over because its checkpoint is missing. */
 static void lost_checkpoint(void **state) {
     (void)state;
@@ -266,19 +245,6 @@ static void lost_checkpoint(void **state) {
     }
 }
 
-/* What evaluates or samples takes the config the checkpoint was made with, and a checkpoint. */
-static void model_of_its_config(void **state) {
-    (void)state;
-    make_run();
-    open_model("run");
-    const char *whole = contents(in("run/config.ini"), NULL);
-    set_text("run/config.ini", "scale_divisor = sqrt_dk", "scale_divisor = none");
-    assert_refused("made with attention.scale_divisor = sqrt_dk, and", open_model("run"));
-    put_text("run/config.ini", whole);
-    set_text("run/config.ini", "steps = 6", "steps = 7");
-    open_model("run");
-}
-
 /* checkpoint/ or attention/ is elsewhere: what is written into it would not be in the run's directory. */
 static void linked_directories(void **state) {
     (void)state;
@@ -299,10 +265,8 @@ static void linked_directories(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(refusals),           TRAINING_TEST(changed_checkpoint),
-        TRAINING_TEST(not_finite),         TRAINING_TEST(mutated),
-        TRAINING_TEST(lost_checkpoint),    TRAINING_TEST(model_of_its_config),
-        TRAINING_TEST(linked_directories), TRAINING_TEST(fewer_keys),
+        TRAINING_TEST(refusals),        TRAINING_TEST(changed_checkpoint), TRAINING_TEST(not_finite),
+        TRAINING_TEST(lost_checkpoint), TRAINING_TEST(linked_directories), TRAINING_TEST(fewer_keys),
         TRAINING_TEST(more_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,36 +217,6 @@ static void opened_again(void **state) {
     }
 }
 
-static void not_a_run(void **state) {
-    (void)state;
-    static Run run;
-    static const char *const files[] = {"run/config.ini", "run/vocab.json", "run/run.json",
-                                        "run/checkpoint/last.safetensors"};
-    CONFIGURE("train.steps=1");
-    train("run", 1);
-    assert_refused(in("missing"), open_model("missing"));
-    for (size_t n = 0; n < COUNT_OF(files); n++) {
-        size_t size;
-        const char *before = contents(in(files[n]), &size);
-        put_text(files[n], "[]");
-        assert_refused(in(files[n]), open_model("run"));
-        remove(in(files[n]));
-        assert_refused(in("run"), open_model("run"));
-        put(files[n], before, size);
-    }
-    put_text("run/vocab.json", "[\"a\", \"b\"]"); /* another model's */
-    assert_refused("wte.weight", open_model("run"));
-    remove(in("run/vocab.json"));
-    assert_false(works(open_model("run")));
-
-    train("again", 1);
-    run_open(&run, in("again"), NULL, 0, false);
-    put_text(
-        "corpus.txt",
-        "quite another text, with Ω and more than enough of characters for one window and another, and so on and on and on");
-    assert_refused("vocab.json", run_load_corpus(&run));
-}
-
 static size_t pages; /* that were written of a run */
 
 /* Stands for the writer of the page. Each time there are loss curves, and logs that reach the step of an evaluation. At
@@ -278,11 +248,10 @@ static void page_while_training(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(every_file),          TRAINING_TEST(metrics),
-        TRAINING_TEST(intervals),           TRAINING_TEST(attention_table),
-        TRAINING_TEST(description),         TRAINING_TEST(opened_again),
-        TRAINING_TEST(not_a_run),           TRAINING_TEST(doubling_intervals),
-        TRAINING_TEST(page_while_training),
+        TRAINING_TEST(every_file),         TRAINING_TEST(metrics),
+        TRAINING_TEST(intervals),          TRAINING_TEST(attention_table),
+        TRAINING_TEST(description),        TRAINING_TEST(opened_again),
+        TRAINING_TEST(doubling_intervals), TRAINING_TEST(page_while_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include "gemm/matmul.h"
 #include "model/initialization.h"
-#include "train/step.h"
+#include "train/engine.h"
 
 enum { B = 8, SEED = 5, NUMBER = 3 };
 
@@ -20,7 +20,6 @@ typedef struct {
     Corpus corpus;
     Model model;
     Engine engine;
-    int32_t *tokens, *targets;
 } Setup;
 
 static void setup(Setup *s, size_t threads) {
@@ -30,8 +29,6 @@ static void setup(Setup *s, size_t threads) {
     model_make(&s->model, &shape, batch, threads, true);
     engine_make(&s->engine, config.train.engine, config.train.shards, &s->model);
     tensors_initialize(&s->model.tensors, &shape, INIT_UNIT, SEED, 1, s->model.parameters);
-    s->tokens = memory_make(2 * batch * shape.T, sizeof *s->tokens, "an array");
-    s->targets = s->tokens + batch * shape.T;
 }
 
 /* Gives back the large arrays. */
@@ -53,7 +50,7 @@ static Result step_of_delivered(size_t shards, size_t threads, size_t delivered)
         .flat = m->tensors.flat, .heads = m->shape.L * m->shape.attention.H, .at_once = s.engine.shards.at_once};
     /* Twice: the second time the arrays hold what the first has left. */
     for (size_t step = NUMBER - 1; step <= NUMBER; step++)
-        r.loss = step_gradients(&s.engine, &s.corpus, &config, step, s.tokens, s.targets, NULL);
+        r.loss = step_gradients(&s.engine, &s.corpus, &config, step, NULL);
     r.gradients = copied_reals(m->gradients, r.flat);
     r.score_max = copied_reals(m->score_max, r.heads);
     teardown(&s);
@@ -148,8 +145,8 @@ static real *gradients_of(Setup *s, size_t shard) {
                            .zero_gradients = part == 0,
                            .batch_weight = .5,
                            .division = &division};
-        corpus_training_batch(&s->corpus, pass.seed, pass.micro_step, B, T, s->tokens, s->targets);
-        model_pass(&s->model, &(Batch){s->tokens, s->targets, B, T}, &pass);
+        corpus_training_batch(&s->corpus, pass.seed, pass.micro_step, B, T, s->engine.tokens, s->engine.targets);
+        model_pass(&s->model, &(Batch){s->engine.tokens, s->engine.targets, B, T}, &pass);
     }
     return copied_reals(s->model.gradients, s->model.tensors.flat);
 }

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "locks.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 #define SIX                                                                                                            \
     "train.steps=800", "eval.every=200", "log.every=1", "log.attention_every=400", "log.sample_tokens=0",              \
@@ -201,38 +201,6 @@ static void few_files(void **state) {
     assert_true(failed > 0 && succeeded > 0);
 }
 
-/* A process that dies while it writes the first files of a sweep leaves what the same command takes, or a sweep. Here
-   the system kills it as soon as a file would be longer than so many bytes. */
-static void dies_at_the_start(void **state) {
-    (void)state;
-    int how = 0, begun = 0, made = 0;
-    CONFIGURE(FOUR);
-    for (rlim_t bytes = 0; bytes < 8000 && !made; bytes += 100) {
-        const size_t mark = memory_mark();
-        const TrainOptions options = options_of(in("sweep"));
-        const struct rlimit longest = {bytes, bytes}, no_core = {0, 0};
-        FILE *nowhere = fopen("/dev/null", "w");
-        fflush(NULL);
-        const pid_t child = fork();
-        assert_true(child >= 0 && nowhere);
-        if (child == 0) {
-            setrlimit(RLIMIT_CORE, &no_core);
-            setrlimit(RLIMIT_FSIZE, &longest);
-            const bool done = works(sweep_prepare(&config, &axes, &options, nowhere));
-            if (done) memory_release(mark);
-            _exit(done ? 0 : 1);
-        }
-        assert_int_equal(waitpid(child, &how, 0), child);
-        fclose(nowhere);
-        made = WIFEXITED(how) && WEXITSTATUS(how) == 0;
-        begun += WIFSIGNALED(how) && path_exists(in("sweep/config.ini.new"));
-        if (!path_exists(in("sweep/run.json"))) prepare("sweep");
-        assert_non_null(strstr(tables("sweep"), "4 of 4 runs did not finish"));
-        assert_true(directory_remove(in("sweep")));
-    }
-    assert_true(made && begun > 5);
-}
-
 /* What is trained in a directory of the sweep stays in it. */
 static void linked_run(void **state) {
     (void)state;
@@ -340,9 +308,8 @@ static void runs_of_shares(void **state) {
 int main(int argc, char **argv) {
     if (argc > 1) return as_program(argc, argv);
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(four_shares),       SWEEP_TEST(what_cannot_be_taken), SWEEP_TEST(few_files),
-        SWEEP_TEST(dies_at_the_start), SWEEP_TEST(linked_run),           SWEEP_TEST(which_share),
-        SWEEP_TEST(runs_of_shares),
+        SWEEP_TEST(four_shares), SWEEP_TEST(what_cannot_be_taken), SWEEP_TEST(few_files),
+        SWEEP_TEST(linked_run),  SWEEP_TEST(which_share),          SWEEP_TEST(runs_of_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

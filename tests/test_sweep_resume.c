@@ -138,18 +138,6 @@ static void made_again(void **state) {
     resume(program_where("*", NO_SUCH_LUCK), "sweep");
     assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
     assert_string_equal(contents(in("sweep/run.json"), NULL), json);
-    /* a run that is not readable is not trained again; one that was removed is */
-    const char *run_json = contents(in("sweep/scale_divisor=none+seed=1/run.json"), NULL);
-    put_text("sweep/scale_divisor=none+seed=1/run.json", "{");
-    assert_refused("scale_divisor=none+seed=1/run.json", resume(NULL, "sweep"));
-    put_text("sweep/scale_divisor=none+seed=1/run.json", run_json);
-    const char *metrics = contents(in("sweep/scale_divisor=none+seed=1/metrics.csv"), NULL);
-    put_text("sweep/scale_divisor=none+seed=1/metrics.csv", "step\n1\n");
-    assert_refused("sweep has finished, but scale_divisor=none+seed=1 cannot be read: ", resume(NULL, "sweep"));
-    assert_string_equal(contents(in("sweep/run.json"), NULL), json);
-    put_text("sweep/scale_divisor=none+seed=1/metrics.csv", metrics);
-    resumes("sweep");
-    assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
 }
 
 /* A finished run whose logs are not those it left, or that lost its run.json, is named and in no mean; summary.csv
@@ -166,6 +154,7 @@ static void damaged_logs(void **state) {
         {"sed -i '$d' attention.csv", "is not as the run left it"},
         {"sed -i '3s/1/2/' metrics.csv", "is not as the run left it"}, /* a number that is not the last */
         {"rm run.json", "is not the directory of a run: it holds no run.json"},
+        {"echo { >run.json", "run.json is no valid JSON"},
     };
     CONFIGURE(FOUR);
     sweep("sweep", 2);

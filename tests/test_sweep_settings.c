@@ -3,7 +3,7 @@
 #include "temporary.h"
 
 #include "report/report.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 static Sweep sweep;
 
@@ -122,12 +122,6 @@ static void refused(void **state) {
 #step "," #layer "," #head "," #std ",9," #entropy ",9," #saturated ",9,9," #grad_q ",9,9,9,9," #grad_scores       \
           ",9,9," #w_q "," #w_k ",9,9,9\n"
 
-/* Reads the run in "run". */
-static void read_run(SweepRun *run) {
-    sweep_read_state(run);
-    sweep_read_measures(run);
-}
-
 static void results_of_a_run(void **state) {
     (void)state;
     static SweepRun run;
@@ -136,7 +130,7 @@ static void results_of_a_run(void **state) {
     run.config.model.layers = run.config.model.heads = 2;
     snprintf(run.directory, sizeof run.directory, "%s", in("run"));
     assert_true(directory_make_new(in("run")));
-    read_run(&run);
+    sweep_read_run(&run);
     assert_true(run.state == RUN_NOT_FINISHED);
     assert_true(isnan(r[MEASURE_VAL_LOSS]) && isnan(r[MEASURE_ENTROPY_LAST]));
     put_text("run/run.json",
@@ -148,7 +142,7 @@ static void results_of_a_run(void **state) {
                 ROW(0, 1, 0, 2, .9, 0, 3, 3, 2, 5) ROW(0, 1, 1, 2, .7, 0, 4, 3, 0, 1) ROW(9, 0, 0, 2, .1, 1, 6, 7, 1, 1)
                     ROW(9, 0, 1, 4, .2, 1, 8, 7, 1, 1) ROW(9, 1, 0, 6, .3, 1, 6, 9, 1, 1)
                         ROW(9, 1, 1, 8, .4, 0, 8, 9, 5, 5));
-    read_run(&run);
+    sweep_read_run(&run);
     assert_true(run.state == RUN_DIVERGED);
     assert_string_equal(run.message, "too far");
     assert_true(r[MEASURE_TRAIN_LOSS] == 1);
@@ -169,19 +163,19 @@ static void results_of_a_run(void **state) {
     put_log("run/attention.csv", LOG_ATTENTION,
             "@" ROW(0, 0, 0, 1, .5, 0, 0, 0, 0, 0) ROW(0, 0, 1, 3, .7, 0, 0, 0, 0, 0) ROW(9, 0, 0, 2, .1, 0, 0, 0, 0, 0)
                 ROW(8, 0, 1, 2, .1, 0, 0, 0, 0, 0));
-    assert_refused("attention.csv:5", read_run(&run)); /* steps in disorder */
+    assert_refused("attention.csv:5", sweep_read_run(&run)); /* steps in disorder */
     assert_int_equal(remove(in("run/attention.csv")), 0);
     put_log("run/metrics.csv", LOG_METRICS, "@0,0,1,1,4,4,1,\n8,8,2.5,1,3,,1,\n");
-    read_run(&run);
+    sweep_read_run(&run);
     assert_true(run.state == RUN_NOT_FINISHED); /* it was stopped */
     assert_true(r[MEASURE_STEPS] == 8 && r[MEASURE_SECONDS] == 2.5 &&
                 isnan(r[MEASURE_THREADS])); /* as far as its log goes */
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"failed\", \"error\": \"no luck\"}");
-    read_run(&run);
+    sweep_read_run(&run);
     assert_true(run.state == RUN_FAILED);
     assert_string_equal(run.message, "no luck");
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"fini"); /* which is not "not started" */
-    assert_refused("run/run.json", read_run(&run));
+    assert_refused("run/run.json", sweep_read_run(&run));
 }
 
 /* Makes a run i that finished with loss 1 + i * step and entropies .5 and .25, or diverged. */

@@ -9,7 +9,7 @@
 #include <glob.h>
 
 #include "model/measure.h"
-#include "train/step.h"
+#include "train/engine.h"
 
 /* Relative to the largest entry of the tensor. */
 static const double TOLERANCE = sizeof(real) == 4 ? 2e-5 : 1e-10;

@@ -5,7 +5,7 @@
 
 #include "gemm/matmul.h"
 #include "run/snapshot.h"
-#include "train/summary.h"
+#include "train/trainer.h"
 
 static void learns(void **state) {
     (void)state;

@@ -9,7 +9,6 @@
 #include "data/ngrams.h"
 #include "train/evaluate.h"
 #include "train/sample.h"
-#include "train/step.h"
 
 struct Live {
     size_t mark; /* of memory, before the model was made */
@@ -19,15 +18,13 @@ struct Live {
     Engine engine;
     Optimizer optimizer;
     size_t step;
-    int32_t *tokens, *targets; /* (batch, T) */
     double accuracy;
     double baselines[NGRAM_ORDERS]; /* the first is 0 until they are counted */
-    size_t measured_batch;
-    HeadStatistics *statistics;  /* (L, H) */
-    AttentionSnapshot attention; /* of T x T */
-    float *divided;              /* (L, H, T, T) */
-    LiveAttention shown;         /* these matrices */
-    char *written;               /* the last text that was returned; NULL before the first */
+    HeadStatistics *statistics;     /* (L, H) */
+    AttentionSnapshot attention;    /* of T x T */
+    float *divided;                 /* (L, H, T, T) */
+    LiveAttention shown;            /* these matrices */
+    char *written;                  /* the last text that was returned; NULL before the first */
 };
 
 static Corpus make_corpus(const Config *c, const char *text) {
@@ -53,8 +50,6 @@ Live *live_make(const char *config, const char *text) {
     model_make(&l->model, &s, B, 1, true);
     engine_make(&l->engine, c->train.engine, c->train.shards, &l->model);
     optimizer_make(&l->optimizer, c, &l->model.tensors, 1);
-    l->tokens = memory_make(size_mul(B, s.T), sizeof *l->tokens, "the batches");
-    l->targets = memory_make(size_mul(B, s.T), sizeof *l->targets, "the batches");
     l->statistics = memory_make(heads, sizeof *l->statistics, "statistics");
     l->attention = (AttentionSnapshot){.scores = make_matrices(&s),
                                        .weights = make_matrices(&s),
@@ -70,7 +65,7 @@ void live_free(Live *l) { memory_release(l->mark); }
 double live_step(Live *l) {
     const Config *c = &l->config;
     attention_set_step(&l->model.shape.attention, c, l->step);
-    const double loss = step_gradients(&l->engine, &l->corpus, c, l->step, l->tokens, l->targets, NULL);
+    const double loss = step_gradients(&l->engine, &l->corpus, c, l->step, NULL);
     const double norm = gradient_norm(&l->optimizer, l->model.gradients);
     step_update(&l->model, &l->optimizer, c, norm, l->step);
     l->step++;
@@ -91,8 +86,7 @@ bool live_measures(const Live *l) {
 }
 
 double live_evaluate(Live *l) {
-    const Config *c = &l->config;
-    const Evaluation e = evaluate(&l->engine, &l->corpus, c->train.batch, c->eval.batches, l->tokens, l->targets);
+    const Evaluation e = evaluate(&l->engine, &l->corpus, l->config.eval.batches);
     l->accuracy = e.accuracy;
     return e.loss;
 }
@@ -132,8 +126,8 @@ void live_rate(Live *l, double factor) {
 static size_t forward(Live *l, const char *text) {
     const size_t T = l->model.shape.T, size = strlen(text);
     if (size == 0) usage_error("the text is empty");
-    const size_t count = vocabulary_encode(&l->corpus.vocabulary, "the text", text, size, l->tokens, T);
-    model_forward(&l->model, &(Batch){l->tokens, NULL, 1, count});
+    const size_t count = vocabulary_encode(&l->corpus.vocabulary, "the text", text, size, l->engine.tokens, T);
+    model_forward(&l->model, &(Batch){l->engine.tokens, NULL, 1, count});
     return count;
 }
 
@@ -150,8 +144,9 @@ const LiveAttention *live_attention(Live *l, const char *text) {
 
 const HeadStatistics *live_statistics(Live *l) {
     const ModelShape *s = &l->model.shape;
-    const size_t B = validation_batch(&l->corpus, model_slice(s, l->config.train.batch), s->T, l->tokens, l->targets);
-    model_forward(&l->model, &(Batch){l->tokens, NULL, B, s->T});
+    const size_t slice = model_slice(s, l->config.train.batch),
+                 B = validation_batch(&l->corpus, slice, s->T, l->engine.tokens, l->engine.targets);
+    model_forward(&l->model, &(Batch){l->engine.tokens, NULL, B, s->T});
     measure_heads(&l->model, B, s->T, l->statistics);
     return l->statistics;
 }

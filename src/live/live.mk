@@ -6,7 +6,7 @@ LIVE_CC := clang --target=wasm32-wasi
 LIVE_CFLAGS := -O3 -msimd128 -std=gnu11 -D_GNU_SOURCE -Isrc/live/wasm -Isrc $(WARNINGS) -Wno-unused-parameter
 LIVE_SOURCES := $(filter-out src/gemm/openblas.c,$(wildcard src/live/*.c src/live/wasm/*.c src/config/*.c src/data/*.c src/gemm/*.c src/model/*.c src/ops/*.c \
 	src/plain/*.c)) src/ranks/shards.c src/ranks/ranks.c \
-	$(patsubst %,src/base/%.c,command error files memory rng statistics text) $(patsubst %,src/train/%.c,engine evaluate optimizer sample step)
+	$(patsubst %,src/base/%.c,command error files memory rng statistics text) $(patsubst %,src/train/%.c,engine evaluate optimizer sample)
 LIVE_OBJECTS := $(LIVE_SOURCES:%.c=build/live/%.o)
 LIVE_CALLS := $(shell grep -oE "live_[a-z]+" src/live/live.h | sort -u) live_error malloc free
 

@@ -45,12 +45,12 @@ size_t ranks_here(void) { return 1; }
 
 void ranks_same(const char *what, const char *text) { (void)what, (void)text; }
 
-void ranks_gather(void *all, size_t size) { (void)all, (void)size; }
+void ranks_exchange(size_t other, const void *sent, size_t sent_lines, void *received, size_t received_lines) {
+    (void)other, (void)sent, (void)sent_lines, (void)received, (void)received_lines;
+}
 void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner) {
     (void)array, (void)rows, (void)stride, (void)size, (void)owner;
 }
-void ranks_deal(const void *array, size_t lines, void *parts) { memcpy(parts, array, lines * LINE_BYTES); }
-void ranks_collect(void *array, size_t lines) { (void)array, (void)lines; }
 
 #else
 #include <mpi.h>
@@ -113,8 +113,9 @@ size_t ranks_count(void) { return (size_t)count; }
 size_t ranks_index(void) { return (size_t)self; }
 size_t ranks_here(void) { return (size_t)here; }
 
-void ranks_gather(void *all, size_t size) {
-    MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, (int)size, MPI_BYTE, MPI_COMM_WORLD);
+void ranks_exchange(size_t other, const void *sent, size_t sent_lines, void *received, size_t received_lines) {
+    MPI_Sendrecv(sent, (int)sent_lines, line, (int)other, 0, received, (int)received_lines, line, (int)other, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner) {
@@ -131,7 +132,7 @@ void ranks_same(const char *what, const char *text) {
     int different = 0, first = 0;
     memset(all[self], 0, sizeof *all);
     strncpy(all[self], text, sizeof *all - 1);
-    ranks_gather(all, sizeof *all);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, sizeof *all, MPI_BYTE, MPI_COMM_WORLD);
     for (int r = count; r-- > 1;)
         if (strcmp(all[r], all[0]) != 0) first = r, different++;
     for (int r = first; r > 0 && r < count; r++)
@@ -139,30 +140,5 @@ void ranks_same(const char *what, const char *text) {
     if (different > 0)
         runtime_error("rank%s %s: %s is %s, and that of rank 0 is %s", different == 1 ? "" : "s", others, what,
                       all[first], all[0]);
-}
-
-/* The segments of an array, in lines: the size and the first line of each rank's. */
-static int counts[RANKS_MAX], places[RANKS_MAX];
-static void find_segments(size_t lines) {
-    for (int r = 0; r < count; r++) {
-        const Range segment = ranks_segment(lines, (size_t)r);
-        counts[r] = (int)range_size(segment);
-        places[r] = (int)segment.begin;
-    }
-}
-
-void ranks_deal(const void *array, size_t lines, void *parts) {
-    static int part_counts[RANKS_MAX], part_places[RANKS_MAX];
-    find_segments(lines);
-    for (int r = 0; r < count; r++) {
-        part_counts[r] = counts[self];
-        part_places[r] = r * counts[self];
-    }
-    MPI_Alltoallv(array, counts, places, line, parts, part_counts, part_places, line, MPI_COMM_WORLD);
-}
-
-void ranks_collect(void *array, size_t lines) {
-    find_segments(lines);
-    MPI_Allgatherv(MPI_IN_PLACE, 0, line, array, counts, places, line, MPI_COMM_WORLD);
 }
 #endif

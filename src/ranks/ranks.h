@@ -15,7 +15,6 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "base/range.h"
 
 /* Joins the ranks that a launcher has started (mpirun -n 4 ./train-mpi ...); without a launcher this process is alone.
    Raises an error unless all ranks were started with the same command. From now on rank 0 alone prints to stdout, and
@@ -40,18 +39,11 @@ size_t ranks_here(void);
    ranks whose `what` differs from that of rank 0. */
 void ranks_same(const char *what, const char *text);
 
-/* Gives every rank all items of `all`, which has one item of `size` bytes per rank. Each rank has set the item of its
-   number. */
-void ranks_gather(void *all, size_t size);
+/* Sends cache lines to another rank, and receives lines from it. That rank calls this with the two numbers the other
+   way round. */
+enum { LINE_BYTES = 64 };
+void ranks_exchange(size_t other, const void *sent, size_t sent_lines, void *received, size_t received_lines);
 
 /* Sends part of an array from rank `owner` to all: of `rows` rows, the next one `stride` bytes further, the first
    `size` bytes each. */
 void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner);
-
-/* An array of `lines` cache lines is cut into one segment per rank (ranks_segment, in lines). ranks_deal gives a rank
-   its segment of every rank's array, in `parts` (ranks, size of the segment). ranks_collect gives every rank all
-   segments of the array, of which each has set one. */
-enum { LINE_BYTES = 64 };
-static inline Range ranks_segment(size_t lines, size_t rank) { return range_split(lines, 1, rank, ranks_count()); }
-void ranks_deal(const void *array, size_t lines, void *parts);
-void ranks_collect(void *array, size_t lines);

@@ -12,8 +12,8 @@
 #include "ops/dropout.h"
 #include "ranks/ranks.h"
 
-enum { LINE = LINE_BYTES / sizeof(real) };
-enum { LOSS, SIGNAL, MAXIMA }; /* of a rank's scalars */
+enum { LINE = LINE_BYTES / sizeof(real), SCALARS = LINE_BYTES / sizeof(double) }; /* numbers in a cache line */
+enum { LOSS, SIGNAL, MAXIMA };                                                    /* the scalars of a rank */
 
 /* Returns how many partial sums can wait: log2(shards of this rank / at_once). */
 static size_t levels(const Shards *s) {
@@ -22,20 +22,26 @@ static size_t levels(const Shards *s) {
     return count;
 }
 
-/* Returns the segment of the gradients that this rank adds up for all ranks. */
-static Range own_segment(const Shards *s) {
-    const Range lines = ranks_segment(s->n / LINE, ranks_index());
+/* Returns the segment of the gradients that a rank adds up at the levels from `stride` on: each level below halves the
+   array, and the lower of two ranks has the first half. */
+static Range segment_of(const Shards *s, size_t rank, size_t stride) {
+    Range lines = {0, s->n / LINE};
+    for (size_t below = 1; below < stride; below *= 2) {
+        const size_t middle = lines.begin + range_size(lines) / 2;
+        lines = rank & below ? (Range){middle, lines.end} : (Range){lines.begin, middle};
+    }
     return (Range){LINE * lines.begin, LINE * lines.end};
 }
 
+static size_t scalar_lines(const Shards *s) { return (MAXIMA + s->maxima) / SCALARS + 1; }
+
 static void lay_out(Shards *s) {
-    const size_t ranks = ranks_count();
     for (size_t i = 1; i < s->at_once; i++) s->gradients[i] = arena_take(&s->arena, s->n, sizeof(real));
     for (size_t level = 0; level < levels(s); level++)
         s->held[level].gradients = arena_take(&s->arena, s->n, sizeof(real));
-    if (ranks == 1) return;
-    s->received = arena_take(&s->arena, size_mul(ranks, range_size(own_segment(s))), sizeof(real));
-    s->scalars = arena_take(&s->arena, size_mul(ranks, MAXIMA + s->maxima), sizeof *s->scalars);
+    if (ranks_count() == 1) return;
+    s->received = arena_take(&s->arena, s->n / 2 + LINE, sizeof(real));
+    s->scalars = arena_take(&s->arena, 2 * scalar_lines(s), LINE_BYTES);
 }
 
 void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads) {
@@ -64,32 +70,40 @@ static void add(const Shards *s, real *sum, const real *other, size_t n) {
     }
 }
 
-/* Adds the upper levels, whose leaves are the sums of the ranks. Each rank adds up one segment of the gradients. The
-   ranks also agree on the first signal that one of them has noted. */
+/* Adds another rank's scalars: the loss; of the signals and of each maximum the larger one, where NaN is the largest.
+ */
+static void add_scalars(double *sum, const double *other, size_t count) {
+    sum[LOSS] += other[LOSS];
+    for (size_t i = SIGNAL; i < count; i++)
+        if (isnan(other[i]) || other[i] > sum[i]) sum[i] = other[i];
+}
+
+/* Adds the upper levels, whose leaves are the sums of the ranks. At each level two ranks exchange halves of a segment,
+   and each adds up one of them. Then the sums go back the same way (recursive halving and doubling: Thakur,
+   Rabenseifner and Gropp 2005). The ranks also agree on a signal that one of them has noted. */
 static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
-    const size_t ranks = ranks_count(), width = MAXIMA + s->maxima, lines = s->n / LINE;
-    const Range own = own_segment(s);
-    const size_t size = range_size(own);
-    double *mine = s->scalars + ranks_index() * width;
-    mine[LOSS] = loss;
-    mine[SIGNAL] = interrupt_noted();
-    for (size_t i = MAXIMA; i < width; i++) mine[i] = (double)maxima[i - MAXIMA];
-    ranks_gather(s->scalars, width * sizeof *s->scalars);
-    ranks_deal(gradients, lines, s->received);
-    for (size_t stride = 1; stride < ranks; stride *= 2)
-        for (size_t r = 0; r < ranks; r += 2 * stride) {
-            double *left = s->scalars + r * width, *right = left + stride * width;
-            add(s, s->received + r * size, s->received + (r + stride) * size, size);
-            left[LOSS] += right[LOSS];
-            if (left[SIGNAL] == 0) left[SIGNAL] = right[SIGNAL];
-            for (size_t i = MAXIMA; i < width; i++)
-                if (isnan(right[i]) || right[i] > left[i]) left[i] = right[i];
-        }
-    memcpy(gradients + own.begin, s->received, size * sizeof(real));
-    ranks_collect(gradients, lines);
-    for (size_t i = MAXIMA; i < width; i++) maxima[i - MAXIMA] = (real)s->scalars[i];
-    interrupt_agree((int)s->scalars[SIGNAL]);
-    return s->scalars[LOSS];
+    const size_t ranks = ranks_count(), rank = ranks_index(), width = MAXIMA + s->maxima, lines = scalar_lines(s);
+    double *sum = s->scalars, *received = sum + lines * SCALARS;
+    sum[LOSS] = loss;
+    sum[SIGNAL] = interrupt_noted();
+    for (size_t i = MAXIMA; i < width; i++) sum[i] = (double)maxima[i - MAXIMA];
+    for (size_t stride = 1; stride < ranks; stride *= 2) {
+        const size_t other = rank ^ stride;
+        const Range own = segment_of(s, rank, 2 * stride), its = segment_of(s, other, 2 * stride);
+        ranks_exchange(other, sum, lines, received, lines);
+        add_scalars(sum, received, width);
+        ranks_exchange(other, gradients + its.begin, range_size(its) / LINE, s->received, range_size(own) / LINE);
+        add(s, gradients + own.begin, s->received, range_size(own));
+    }
+    for (size_t stride = ranks / 2; stride > 0; stride /= 2) {
+        const size_t other = rank ^ stride;
+        const Range own = segment_of(s, rank, 2 * stride), its = segment_of(s, other, 2 * stride);
+        ranks_exchange(other, gradients + own.begin, range_size(own) / LINE, gradients + its.begin,
+                       range_size(its) / LINE);
+    }
+    for (size_t i = MAXIMA; i < width; i++) maxima[i - MAXIMA] = (real)sum[i];
+    interrupt_agree((int)sum[SIGNAL]);
+    return sum[LOSS];
 }
 
 /* Adds the lowest levels: all gradients and losses to those of the first shard. */

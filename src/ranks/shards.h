@@ -27,8 +27,8 @@ typedef struct {
     real *gradients[SHARDS_AT_ONCE_MAX]; /* (at_once, n) */
     double losses[SHARDS_AT_ONCE_MAX];   /* (at_once): sums */
     ShardSum held[SHARD_LEVELS];
-    real *received;  /* (ranks, segment): every rank's gradients in this rank's segment; NULL without other ranks */
-    double *scalars; /* (ranks, 2 + maxima): each rank's loss, signal and maxima */
+    real *received;  /* (n / 2 and a line): another rank's gradients; NULL without other ranks */
+    double *scalars; /* (2, whole lines): loss, signal and maxima, of this rank and of another */
     Arena arena;     /* of the arrays above */
 } Shards;
 

@@ -9,7 +9,7 @@
 #include "report/report.h"
 #include "run/snapshot.h"
 #include "show/heatmap.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 #include "why/why.h"
 
 enum { SAMPLES_LIMIT = 1 << 20, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };

@@ -6,7 +6,7 @@
 #include "base/command.h"
 #include "base/json.h"
 #include "show/palette.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 /* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv, and the pictures of a sweep. An
    error in its files has status STATUS_USAGE. */

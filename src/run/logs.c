@@ -255,7 +255,7 @@ static bool rows_end_before(LogFile *f, size_t size, size_t step) {
     f->size = size;
     const LogTable table = parse_log(f);
     const double *steps = table.column[STEP];
-    const bool before = table.rows == 0 || !steps || steps[table.rows - 1] < (double)step;
+    const bool before = table.rows == 0 || steps[table.rows - 1] < (double)step;
     memory_free(table.numbers);
     return before;
 }

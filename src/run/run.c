@@ -18,9 +18,9 @@ Corpus config_corpus(const Config *c, const Vocabulary *vocabulary) {
     return corpus_load(c->data.corpus, vocabulary, c->data.val_fraction, c->model.context);
 }
 
-static void write_config(const Run *run) {
-    FileWriter *writer = file_writer_open(run->locked, "config.ini");
-    config_write(&run->config, writer->stream);
+void config_save(const Config *config, const Directory *directory, const char *name) {
+    FileWriter *writer = file_writer_open(directory, name);
+    config_write(config, writer->stream);
     file_writer_commit(writer);
 }
 
@@ -69,15 +69,12 @@ static void note_differences(const Json *d, bool bf16, size_t then, size_t threa
     progress_message(progress, "            from here on equal to rounding, not to the bit");
 }
 
-static Json *resumed_entry(const Model *model, size_t step, const char *command_line) {
+Json *description_resumed(Json *d, const char *command_line) {
     Json *now = js_object();
-    js_set(now, "step", js_size(step));
     js_set(now, "time", time_now());
     js_set(now, "version", js_text(SQRTDK_VERSION));
     js_set(now, "command", js_text(command_line));
-    js_set(now, "threads", js_size(model->threads));
-    if (ranks_count() > 1) js_set(now, "ranks", js_size(ranks_count()));
-    js_set(now, "blas_core", js_text(matmul_core()));
+    js_append(js_list(d, "resumed"), now);
     return now;
 }
 
@@ -86,9 +83,13 @@ void run_resumed(const Run *run, const Model *model, size_t step, const char *co
                                              "best_step", "seconds", "end",        LOGS};
     Json *d = run->description;
     if (!run->locked) return;
-    write_config(run);
+    config_save(&run->config, run->locked, "config.ini");
     directory_make_in(run->locked, "attention");
-    js_append(js_list(d, "resumed"), resumed_entry(model, step, command));
+    Json *now = description_resumed(d, command);
+    js_set(now, "step", js_size(step));
+    js_set(now, "threads", js_size(model->threads));
+    if (ranks_count() > 1) js_set(now, "ranks", js_size(ranks_count()));
+    js_set(now, "blas_core", js_text(matmul_core()));
     for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
     js_set(d, "result", js_text("running"));
     progress_message(progress, "resuming %s in %s at step %zu of %zu", run->config.name, run->directory, step,
@@ -202,7 +203,7 @@ void run_create(Run *run, const char *out, bool force) {
     run->results = results_make(out, run->config.log.out, force);
     run->locked = run->results->directory;
     memcpy(run->directory, run->locked->path, sizeof run->directory);
-    write_config(run);
+    config_save(&run->config, run->locked, "config.ini");
     vocabulary_save(&run->corpus.vocabulary, run->locked, "vocab.json");
     directory_make_in(run->locked, "checkpoint");
     directory_make_in(run->locked, "attention");

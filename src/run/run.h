@@ -76,10 +76,14 @@ void run_ended(const Run *run, const RunState *state, int signal, Error failure)
 /* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the text's own. Raises the errors of
    corpus_load. */
 Corpus config_corpus(const Config *config, const Vocabulary *vocabulary);
+/* Writes a config as a file. */
+void config_save(const Config *config, const Directory *directory, const char *name);
 /* Reads config.ini of the run or sweep in `directory`, whose run.json is `d` and names it. A key that this version does
    not have is refused, as in every config. An error names the version that wrote the file, where it is another one. */
 void description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
                         const char *const *overrides, size_t count);
+/* Adds an entry about this process to `resumed` of a run's or a sweep's run.json `d`, and returns it. */
+Json *description_resumed(Json *d, const char *command_line);
 /* Checks that `text`, of `path`, is the text that the run or sweep in `directory`, whose run.json is `d`, was trained
    on. Any other text is an error of status STATUS_USAGE. */
 void description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text);

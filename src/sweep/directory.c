@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 /* --- what is there */
 
@@ -84,12 +84,9 @@ static void check_config(const Sweep *s, const SweepRun *run) {
 }
 
 void sweep_load_run(const Sweep *s, SweepRun *run) {
-    const bool alone = s->shares == 0 && path_exists(run->directory);
     directory_check_no_link(run->directory);
-    run->awaited = alone && directory_held(run->directory);
-    if (run->awaited) return;
-    if (alone) directory_check_free(run->directory);
-    if (sweep_read_state(run)) check_config(s, run);
+    run->awaited = s->shares == 0 && path_exists(run->directory) && directory_held(run->directory);
+    if (!run->awaited && sweep_read_state(run)) check_config(s, run);
 }
 
 /* --- how it is written */
@@ -134,14 +131,6 @@ static void make_directory(Sweep *s) {
     file_writer_commit(config);
 }
 
-static void describe_resumed(Sweep *s) {
-    Json *now = js_object();
-    js_set(now, "time", time_now());
-    js_set(now, "version", js_text(SQRTDK_VERSION));
-    js_set(now, "command", js_text(s->options->command_line));
-    js_append(js_list(s->description, "resumed"), now);
-}
-
 void sweep_describe(const Sweep *s, const char *result, const char *error) {
     Json *list = js_array();
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
@@ -166,14 +155,12 @@ static void save_configs(const Sweep *s) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (has_ended(run)) continue;
         snprintf(name, sizeof name, "configs/%s.ini", run->name);
-        FileWriter *config = file_writer_open(s->directory, name);
-        config_write(&run->config, config->stream);
-        file_writer_commit(config);
+        config_save(&run->config, s->directory, name);
     }
 }
 
 void sweep_open(Sweep *s) {
-    if (s->description) describe_resumed(s);
+    if (s->description) description_resumed(s->description, s->options->command_line);
     else make_directory(s);
     save_configs(s);
     sweep_describe(s, "running", NULL);

@@ -1,35 +1,19 @@
-/* Reads back the files of a run: run.json, metrics.csv, attention.csv. The tables of a sweep are made from these files
-   only, so that a resumed sweep gives the same tables as one that was never stopped. Then come the statistics of a
-   setting over its seeds: means with their intervals, and the difference to the setting that divides by √d_k. */
+/* The results of a sweep. They are read back from the files of its runs only, so that a resumed sweep gives the same
+   tables as one that was never stopped. Then come the statistics of a setting over its seeds: means with their
+   intervals, and the difference to the setting that divides by √d_k. Then the tables: summary.csv, a row for each run;
+   on the terminal, a row for each setting. */
 #include <math.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
 
-#define HEADS(measure, column)                                                                                         \
-    {measure "_first", "%.6g", column}, { measure "_last", "%.6g", column }
-const MeasureColumn MEASURES[MEASURE_COUNT] = {{"steps", "%.0f", 0},
-                                               {"train_loss", "%.7g", 0},
-                                               {"train_loss_mean", "%.7g", 0},
-                                               {"val_loss", "%.7g", 0},
-                                               {"best_val_loss", "%.7g", 0},
-                                               {"best_step", "%.0f", 0},
-                                               {"val_accuracy", "%.6g", 0},
-                                               HEADS("entropy", ATTENTION_ENTROPY),
-                                               HEADS("score_std", ATTENTION_SCORE_STD),
-                                               HEADS("saturated", ATTENTION_SATURATED),
-                                               HEADS("grad_q", ATTENTION_GRAD_Q_MEDIAN),
-                                               HEADS("grad_scores", ATTENTION_GRAD_SCORES_MEDIAN),
-                                               HEADS("qk_norm", ATTENTION_W_Q_NORM),
-                                               {"grad_norm_median", "%.6g", 0},
-                                               {"grad_norm_max", "%.6g", 0},
-                                               {"threads", "%.0f", 0},
-                                               {"seconds", "%.3f", 0}};
+#define COLUMN_OF(constant, ...) [constant] = {__VA_ARGS__},
+const MeasureColumn MEASURES[MEASURE_COUNT] = {MEASURES_TABLE(COLUMN_OF)};
 
 /* Returns run.json, or NULL for a run that was not started. A directory that has other files has lost its run.json, and
    is refused, unless a process holds it, which has yet to write that file or is removing the others. */
@@ -55,7 +39,7 @@ bool sweep_read_state(SweepRun *run) {
     return json;
 }
 
-static void clear(SweepRun *run) {
+static void forget_measures(SweepRun *run) {
     for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
 }
 
@@ -103,14 +87,25 @@ static void read_attention(SweepRun *run) {
     }
 }
 
-void sweep_read_measures(SweepRun *run) {
+void sweep_read_measures(void *of_sweep) {
+    SweepRun *run = of_sweep;
     const size_t mark = memory_mark();
-    clear(run);
+    forget_measures(run);
     read_description(run);
-    if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED) run_check_logs(run->directory);
+    if (has_ended(run)) run_check_logs(run->directory);
     read_metrics(run);
     read_attention(run);
     memory_release(mark);
+}
+
+void sweep_read_run(void *of_sweep) {
+    sweep_read_state(of_sweep);
+    sweep_read_measures(of_sweep);
+}
+
+void sweep_note_failure(SweepRun *run, const char *why) {
+    run->state = RUN_FAILED;
+    text_clip(why, sizeof run->message - 4, run->message, sizeof run->message);
 }
 
 /* --- over seeds */
@@ -143,18 +138,103 @@ void sweep_summarize(Sweep *s) {
     }
 }
 
-static void read_measures(void *run) { sweep_read_measures(run); }
-
 void sweep_read_back(Sweep *s) {
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Error why;
-        if (protect(read_measures, run, &why)) continue;
+        if (protect(sweep_read_measures, run, &why)) continue;
         if (why.status != STATUS_USAGE) error_raise_again(&why);
-        clear(run);
+        forget_measures(run);
         if (run->state == RUN_FAILED) continue;
-        run->state = RUN_FAILED;
         run->damaged = true;
-        text_clip(why.message, 1000, run->message, sizeof run->message);
+        sweep_note_failure(run, why.message);
     }
     sweep_summarize(s);
+}
+
+/* --- summary.csv */
+
+/* Writes a field: empty where there is no number, as in metrics.csv. */
+static void write_number(FILE *out, const char *format, double number) {
+    fputc(',', out);
+    if (isfinite(number)) fprintf(out, format, number);
+}
+
+static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
+    text_write_field(run->name, false, out);
+    for (size_t a = 0; a < s->axes.count; a++) {
+        char value[CONFIG_VALUE_MAX];
+        config_value_text(&run->config, s->axes.axis[a].key, value, sizeof value);
+        fputc(',', out);
+        text_write_field(value, false, out);
+    }
+    write_number(out, "%.9g", divisor_value(run->config.attention.scale_divisor, run->config.model.d_k));
+    fprintf(out, ",%s", SWEEP_RUN_STATES[run->state]);
+    for (Measure m = 0; m < MEASURE_COUNT; m++) {
+        if (m == MEASURE_SECONDS) {
+            fputc(',', out);
+            text_write_field(run->message, false, out);
+        }
+        write_number(out, MEASURES[m].format, run->measured[m]);
+    }
+    fputc('\n', out);
+}
+
+void sweep_write_csv(const Sweep *s) {
+    FileWriter *csv = file_writer_open(s->directory, "summary.csv");
+    FILE *out = csv->stream;
+    fputs("run", out);
+    for (size_t a = 0; a < s->axes.count; a++) fprintf(out, ",%s", sweep_key(&s->axes, a));
+    fputs(",divisor,result", out);
+    for (Measure m = 0; m < MEASURE_COUNT; m++)
+        fprintf(out, "%s,%s", m == MEASURE_SECONDS ? ",error" : "", MEASURES[m].name);
+    fputc('\n', out);
+    for (size_t i = 0; i < s->run_count; i++) write_run(s, &s->runs[i], out);
+    file_writer_commit(csv);
+}
+
+/* --- the terminal */
+
+/* Writes "1.6930 ± 0.0123", or "1.6930" for a single value, or "-" for none. A difference has a sign, "+0.0123", unless
+   it is zero as printed. */
+static void interval_text(Interval interval, bool difference, char out[64]) {
+    const bool zero = fabs(interval.mean) < .00005;
+    snprintf(out, 64, "-");
+    if (interval.count) snprintf(out, 64, difference && !zero ? "%+.4f" : "%.4f", zero ? 0 : interval.mean);
+    if (interval.count > 1) text_append(out, 64, " ± %.4f", interval.half);
+}
+
+/* Returns the width for printf, which counts bytes, of a field of so many columns that holds the text. */
+static int field(size_t columns, const char *text) {
+    return (int)(columns + strlen(text) - utf8_columns(text, strlen(text)));
+}
+
+void sweep_print_table(const Sweep *s, FILE *out) {
+    enum { LOSS = 15, DIFFERENCE = 16 };
+    char text[64];
+    bool compared = false; /* some setting is compared with another */
+    size_t widest = 24;
+    for (size_t i = 0; i < s->setting_count; i++) {
+        const char *label = s->settings[i].label;
+        compared = compared || (s->settings[i].reference != NO_SETTING && s->settings[i].reference != i);
+        if (utf8_columns(label, strlen(label)) > widest) widest = utf8_columns(label, strlen(label));
+    }
+    fprintf(out, "\n%*s  n %*s", (int)widest, "", LOSS, "validation");
+    if (compared) fprintf(out, " %*s", field(DIFFERENCE, "against √d_k"), "against √d_k");
+    fputs("  entropy over time\n", out);
+    for (size_t i = 0; i < s->setting_count; i++) {
+        const SweepSetting *setting = &s->settings[i];
+        fprintf(out, "%-*s %2zu", field(widest, setting->label), setting->label, setting->finished);
+        interval_text(setting->mean[MEASURE_VAL_LOSS], false, text);
+        fprintf(out, " %*s", field(LOSS, text), text);
+        interval_text(setting->difference, true, text);
+        if (compared) fprintf(out, " %*s", field(DIFFERENCE, text), text);
+        if (setting->mean[MEASURE_ENTROPY_LAST].count)
+            fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,
+                    setting->mean[MEASURE_ENTROPY_LAST].mean);
+        /* The next line counts the setting's runs that are in no mean. */
+        const size_t unfinished = setting->count - setting->finished - setting->diverged;
+        if (setting->diverged) fprintf(out, "\n    %zu diverged", setting->diverged);
+        if (unfinished) fprintf(out, "%s%zu not finished", setting->diverged ? "; " : "\n    ", unfinished);
+        fputc('\n', out);
+    }
 }

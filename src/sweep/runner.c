@@ -1,8 +1,7 @@
 /* Trains the runs of a sweep, a few at a time, each by a process. The process is the running program, started once
    more: it gets the config that the sweep has written for the run, or resumes it, as if a user had typed the command.
    The outcome of a run is read from the run's directory; the reason of a failure is the last line that the process
-   writes to stderr. If the sweep's process is killed, the runs train on, and a resumed sweep waits for them. All are in
-   one process group, so that a terminal's Ctrl-C and Ctrl-Z reach them. */
+   writes to stderr. All are in one process group, so that a terminal's Ctrl-C and Ctrl-Z reach them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -19,17 +18,17 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 extern char **environ;
 
 typedef struct {
     Sweep *sweep;
-    SweepRun *run[RUNS_MAX]; /* (count): those of this process */
+    SweepRun
+        *run[RUNS_MAX]; /* (count): those of this process. A run that is not over and is not trained has to start */
     size_t count;
-    size_t next;  /* the first run that waits for its turn; those before have ended or have a process */
-    size_t alive; /* how many processes there are, those included that a killed sweep has left */
-    int signal;   /* the signal that ends the sweep; 0: none came */
+    SweepRun *starting; /* the run that `start` is called for */
+    int signal;         /* the signal that ends the sweep; 0: none came */
 } Crew;
 
 /* --- a process */
@@ -96,28 +95,35 @@ static int stopped_by(int status) {
 
 static bool is_refused(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == STATUS_USAGE; }
 
-/* Writes into run->message why the run's process has not finished it. */
-static void read_reason(SweepRun *run, int status) {
-    char line[2048] = "";
+/* Records why the run's process has not finished it. */
+static void note_reason(SweepRun *run, int status) {
+    char line[2048] = "", why[128];
     const size_t name = strlen(program_name);
     rewind(run->messages);
     while (fgets(line, sizeof line, run->messages)) continue;
     const char *last = text_trim(line);
     if (strncmp(last, program_name, name) == 0 && strncmp(last + name, ": ", 2) == 0) last += name + 2;
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (signal) snprintf(run->message, sizeof run->message, "killed by signal %d (%s)", signal, strsignal(signal));
-    else if (status != 0 && *last) snprintf(run->message, sizeof run->message, "%s", last);
-    else
-        snprintf(run->message, sizeof run->message, "ended with status %d before it had finished", WEXITSTATUS(status));
+    if (signal) snprintf(why, sizeof why, "killed by signal %d (%s)", signal, strsignal(signal));
+    else snprintf(why, sizeof why, "ended with status %d before it had finished", WEXITSTATUS(status));
+    sweep_note_failure(run, signal || status == 0 || !*last ? why : last);
 }
 
 /* --- how far the runs are */
 
-static size_t count_ended(const Crew *c) { return c->next - c->alive; }
+/* Returns whether a process trains a run, which may be one that a killed sweep has left. */
+static bool is_trained(const SweepRun *run) { return run->process || run->awaited; }
 
-static void read_run(void *run) {
-    sweep_read_state(run);
-    sweep_read_measures(run);
+static size_t count_trained(const Crew *c) {
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++) count += is_trained(c->run[i]);
+    return count;
+}
+
+static size_t count_over(const Crew *c) {
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++) count += c->run[i]->over;
+    return count;
 }
 
 /* Shows the steps of all runs. A run that ended early makes no more steps: it counts as if it had made them all. */
@@ -129,15 +135,14 @@ static void show_progress(const Crew *c) {
     if (!progress_is_due(s->options->progress, omp_get_wtime())) return;
     for (size_t i = 0; i < c->count; i++) {
         SweepRun *run = c->run[i];
-        const bool trains = run->process || run->awaited;
-        if (trains) protect(read_run, run, &ignored);
+        if (is_trained(run)) protect(sweep_read_run, run, &ignored);
         all_steps += (double)run->config.train.steps;
-        steps += i < c->next && !trains ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
+        steps += run->over ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
         seconds += fmax(0, run->measured[MEASURE_SECONDS]);
     }
     progress_duration(seconds / steps * (all_steps - steps) / (double)s->slots, left, sizeof left);
-    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %.0f/%.0f   %s left", count_ended(c),
-             c->count, c->alive, steps, all_steps, left);
+    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %.0f/%.0f   %s left", count_over(c),
+             c->count, count_trained(c), steps, all_steps, left);
     progress_line(s->options->progress, line);
 }
 
@@ -150,27 +155,26 @@ static void report_end(const Crew *c, const SweepRun *run) {
     if (run->state == RUN_FINISHED)
         snprintf(how, sizeof how, "val %.4f at step %.0f, %s", r[MEASURE_VAL_LOSS], steps, duration);
     else if (run->state == RUN_NOT_FINISHED) snprintf(how, sizeof how, "stopped at step %.0f", steps);
-    progress_message(c->sweep->options->progress, "[%zu/%zu] %s: %s%s", count_ended(c), c->count, run->name,
+    progress_message(c->sweep->options->progress, "[%zu/%zu] %s: %s%s", count_over(c), c->count, run->name,
                      run->state == RUN_FAILED ? "failed: " : how, run->message);
 }
 
-/* Notes how a run has ended, by the status of its process and by the files in its directory. */
-static void note_end(SweepRun *run, int status) {
+/* Finds out how a run has ended, by the status of its process and by the files in its directory. */
+static void judge(SweepRun *run, int status) {
     Error why;
-    const bool read = protect(read_run, run, &why);
+    const bool read = protect(sweep_read_run, run, &why);
     if (stopped_by(status) || run->state == RUN_DIVERGED) return;
-    /* One that was refused, since another process finished the run, has its page from that process. */
-    if (read && run->state == RUN_FINISHED && (status == 0 || (is_refused(status) && !sweep_lacks_page(run)))) return;
-    run->state = RUN_FAILED;
-    if (status == 0 && !read) text_clip(why.message, sizeof run->message - 4, run->message, sizeof run->message);
-    else read_reason(run, status);
+    /* One that is refused may have been finished by another process. */
+    if (read && run->state == RUN_FINISHED && (status == 0 || is_refused(status))) return;
+    if (status == 0 && !read) sweep_note_failure(run, why.message);
+    else note_reason(run, status);
 }
 
 /* Passes a signal to all runs, which then save a checkpoint and end; unless it is 0 or not the first. */
 static void stop(Crew *c, int signal) {
     if (!signal || c->signal) return;
     c->signal = signal;
-    for (size_t i = 0; i < c->next; i++)
+    for (size_t i = 0; i < c->count; i++)
         if (c->run[i]->process) kill(c->run[i]->process, signal);
 }
 
@@ -180,57 +184,47 @@ static void find_process(void *of_sweep) {
     run->awaited = path_exists(run->directory) && directory_held(run->directory);
 }
 
-/* Notes the end of a process that this one has not started. What it has left is read when the run has its turn again.
- */
-static void note_other_end(Crew *c, size_t i) {
-    SweepRun *run = c->run[i];
-    Error ignored;
-    protect(find_process, run, &ignored);
-    if (run->awaited && !c->signal) return;
-    run->awaited = false;
-    c->alive--;
-    c->next--;
-    c->run[i] = c->run[c->next];
-    c->run[c->next] = run;
-}
-
 static void announce_wait(const Crew *c, const SweepRun *run) {
     progress_message(c->sweep->options->progress, "waiting for the end of %s, which a killed sweep has left",
                      run->name);
 }
 
-static void note_end_of(Crew *c, SweepRun *run, int status) {
+static void note_end(Crew *c, SweepRun *run, int status) {
     Error ignored;
     /* A sweep that is killed as it starts a process leaves one without a lock, which may then have refused ours. */
     if (is_refused(status) && !c->sweep->shares) protect(find_process, run, &ignored);
-    if (!run->awaited) note_end(run, status);
+    if (!run->awaited) judge(run, status);
     fclose(run->messages);
     run->process = 0;
     if (run->awaited) {
         announce_wait(c, run);
         return;
     }
-    c->alive--;
+    run->over = true;
     report_end(c, run);
     stop(c, stopped_by(status)); /* one that is stopped stops all */
 }
 
+/* Notes which processes have ended. A run that another process has trained has to start: then its files are read. After
+   a signal no other process is waited for. */
 static void note_ends(Crew *c) {
-    for (size_t i = 0; i < c->next; i++) {
+    for (size_t i = 0; i < c->count; i++) {
+        SweepRun *run = c->run[i];
+        Error ignored;
         int status = 0;
-        if (c->run[i]->awaited) note_other_end(c, i);
-        else if (c->run[i]->process && waitpid(c->run[i]->process, &status, WNOHANG) != 0)
-            note_end_of(c, c->run[i], status);
+        run->awaited = run->awaited && !c->signal;
+        if (run->awaited) protect(find_process, run, &ignored);
+        else if (run->process && waitpid(run->process, &status, WNOHANG) != 0) note_end(c, run, status);
     }
 }
 
 /* --- how it starts */
 
-/* Starts a process for the next run, unless another process trains it. Reads what it measured if it has ended, maybe by
+/* Starts a process for a run, unless another process trains it. Reads what it measured if it has ended, maybe by
    another process since the sweep began. */
 static void start(void *crew) {
     const Crew *c = crew;
-    SweepRun *run = c->run[c->next];
+    SweepRun *run = c->starting;
     if (!has_ended(run)) sweep_load_run(c->sweep, run);
     if (has_ended(run)) sweep_read_measures(run);
     else if (!run->awaited) start_or_resume(c->sweep, run);
@@ -239,29 +233,20 @@ static void start(void *crew) {
 /* Starts as many runs as may be trained now. A run that cannot be started has failed, unless it may be for want of what
    the processes take that are alive. */
 static void start_all(Crew *c) {
-    while (c->next < c->count && c->alive < c->sweep->slots) {
-        SweepRun *run = c->run[c->next];
+    size_t trained = count_trained(c);
+    for (size_t i = 0; i < c->count; i++) {
+        SweepRun *run = c->starting = c->run[i];
         Error why;
+        if (run->over || is_trained(run) || (trained >= c->sweep->slots && !has_ended(run))) continue;
         const bool started = protect(start, c, &why);
-        if (!started && why.status == STATUS_FAILED && c->alive) return;
-        if (run->process || run->awaited) c->alive++;
-        if (started && run->awaited) announce_wait(c, run);
-        c->next++;
+        if (!started && why.status == STATUS_FAILED && trained > 0) return;
+        trained += is_trained(run);
+        run->over = !is_trained(run);
+        if (run->awaited) announce_wait(c, run);
         if (started) continue;
-        run->state = RUN_FAILED;
-        text_clip(why.message, sizeof run->message - 4, run->message, sizeof run->message);
+        sweep_note_failure(run, why.message);
         report_end(c, run);
     }
-}
-
-/* Lists the runs of this process. Those that need no process of it come first. */
-static void list_runs(Crew *c) {
-    SweepRun *runs[RUNS_MAX];
-    const size_t count = share_runs(c->sweep, runs);
-    for (size_t i = 0; i < count; i++)
-        if (has_ended(runs[i]) || runs[i]->awaited) c->run[c->count++] = runs[i];
-    for (size_t i = 0; i < count; i++)
-        if (!has_ended(runs[i]) && !runs[i]->awaited) c->run[c->count++] = runs[i];
 }
 
 /* Ends a pause when a process ends. */
@@ -271,15 +256,17 @@ int sweep_train(Sweep *s) {
     Crew *c = memory_make(1, sizeof *c, "the processes of a sweep");
     const struct timespec pause = {.tv_nsec = 20000000};
     c->sweep = s;
-    list_runs(c);
+    c->count = share_runs(s, c->run);
     leave_launcher();
     signal(SIGCHLD, wake); /* whoever started this program may ignore it: then no process's end could be found */
+    for (size_t i = 0; i < c->count; i++)
+        if (c->run[i]->awaited) announce_wait(c, c->run[i]);
     for (;;) {
         note_ends(c);
         stop(c, interrupt_signal());
         const bool goes_on = !c->signal && directory_in_place(s->directory);
         if (goes_on) start_all(c);
-        if (c->alive == 0 && (!goes_on || c->next == c->count)) break;
+        if (count_trained(c) == 0 && (!goes_on || count_over(c) == c->count)) break;
         show_progress(c);
         nanosleep(&pause, NULL);
     }

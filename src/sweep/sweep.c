@@ -1,11 +1,13 @@
 /* A sweep from its config to its tables: plan it, check every run, make or enter the directory, train, read
-   everything back from disk, write the tables. Nothing is written before every run is known to be good. */
+   everything back from disk, write the tables. Nothing is written before every run is known to be good. At the end, the
+   verb. */
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/interrupt.h"
 #include "base/machine.h"
 #include "base/memory.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 /* Checks that the text is the one that a sweep which is there began with. */
 static void check_corpus(const Sweep *s) {
@@ -89,7 +91,9 @@ static double time_of(const struct stat *file) {
     return (double)file->st_mtim.tv_sec + 1e-9 * (double)file->st_mtim.tv_nsec;
 }
 
-bool sweep_lacks_page(const SweepRun *run) {
+/* Returns whether a run that has ended has no page of its end: its process was killed, or failed, before that was
+   written. A process that holds the directory has yet to write it. */
+static bool lacks_page(const SweepRun *run) {
     char json[PATH_CAPACITY], page[PATH_CAPACITY];
     struct stat ended, written;
     path_join(json, run->directory, "run.json");
@@ -106,7 +110,7 @@ static void write_results(void *sweep) {
     if (!s->options->report) return;
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         const size_t mark = memory_mark();
-        if (sweep_lacks_page(run)) s->options->report(directory_open(run->directory));
+        if (lacks_page(run)) s->options->report(directory_open(run->directory));
         memory_release(mark);
     }
     s->options->report(s->directory);
@@ -187,7 +191,7 @@ int sweep_resume(const char *directory, const TrainOptions *options, FILE *out) 
     return complete(s, trains, out);
 }
 
-void sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out) {
+static void dry_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out) {
     Sweep *s = plan(config, axes, options);
     const TrainOptions train = {.threads = s->threads};
     sweep_write_config(s, out);
@@ -204,8 +208,6 @@ void sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptio
     fprintf(out, "%zu\n", s->run_count);
 }
 
-static void read_state(void *run) { sweep_read_state(run); }
-
 int sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out) {
     size_t number, shares;
     share_read(share, &number, &shares);
@@ -220,7 +222,7 @@ int sweep_share(const char *directory, const char *share, const TrainOptions *op
     const SweepRun *failed = first_failed(s);
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Error ignored;
-        if (run->state == RUN_NOT_FINISHED) protect(read_state, run, &ignored); /* as other processes left it */
+        if (run->state == RUN_NOT_FINISHED) protect(sweep_read_run, run, &ignored); /* as other processes left it */
     }
     print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s --tables",
                 s->run_count - count_unfinished(s), s->run_count, s->directory->path,
@@ -234,3 +236,62 @@ int sweep_share(const char *directory, const char *share, const TrainOptions *op
 void sweep_tables(const char *directory, const TrainOptions *options, FILE *out) {
     complete(sweep_read(directory, options, true), false, out);
 }
+
+/* --- the verb */
+
+static long long jobs; /* 0: not given */
+static bool prepare, tables;
+static const char *share; /* NULL: not given */
+
+static const Option SWEEP_OPTIONS[] = {
+    {"jobs", "N", "runs at a time (default: by threads and memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX},
+    {"prepare", NULL, "make the directory of the sweep and train nothing yet", OPTION_SWITCH, &prepare, 0, 0},
+    {"share", "I/N", "train a share of a sweep that was prepared; or auto", OPTION_TEXT, &share, 0, 0},
+    {"tables", NULL, "write the tables and the page of such a sweep", OPTION_SWITCH, &tables, 0, 0},
+    {0},
+};
+
+/* Runs --share or --tables, for a sweep that was prepared. */
+static int run_prepared(const Command *command, const TrainOptions *options) {
+    const char *directory = command->target;
+    const char *wrong = command->overrides.count ? "--set"
+                        : command->out           ? "--out"
+                        : command->dry_run       ? "--dry-run"
+                        : prepare                ? "--prepare"
+                        : share && tables        ? "--tables"
+                                                 : NULL;
+    if (wrong) usage_error("--%s takes a sweep as it was prepared: leave out %s", share ? "share" : "tables", wrong);
+    if (!sweep_is(directory))
+        usage_error("%s is not the directory of a sweep: make one with %s sweep CONFIG.ini --prepare", directory,
+                    program_name);
+    if (share) return sweep_share(directory, share, options, stdout);
+    sweep_tables(directory, options, stdout);
+    return 0;
+}
+
+static int run_sweep(const Command *command) {
+    TrainOptions options = train_options(command);
+    options.jobs = (size_t)jobs;
+    interrupt_survive_closed_pipes();
+    if (share || tables) return run_prepared(command, &options);
+    Config config;
+    SweepAxes *axes = memory_make(1, sizeof *axes, "the keys of a sweep");
+    config_load(&config, axes, command->target, command->overrides.items, command->overrides.count);
+    if (!command->dry_run && !prepare) return sweep_run(&config, axes, &options, stdout);
+    (command->dry_run ? dry_run : sweep_prepare)(&config, axes, &options, stdout);
+    return 0;
+}
+
+const Verb sweep_verb = {
+    .name = "sweep",
+    .target = "CONFIG.ini",
+    .what = "Trains every combination of a config's [sweep] section, several at a time, and\n"
+            "compares them. --threads counts the threads of all runs together; each run gets\n"
+            "its share. The verb resume continues a sweep that was stopped. For several\n"
+            "machines: sweep CONFIG.ini --prepare once; sweep DIR --share I/N as process I of\n"
+            "N, or --share auto under an array of Slurm or mpirun; sweep DIR --tables.",
+    .options = SWEEP_OPTIONS,
+    .takes_set = true,
+    .makes_runs = true,
+    .run = run_sweep,
+};

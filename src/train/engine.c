@@ -1,5 +1,9 @@
-/* Hands a pass to the engine that was chosen, and divides the shards of a step into passes. */
+/* Hands a pass to the engine that was chosen, and divides the shards of a step into passes; the gradients of a step,
+   and the update by them. */
 #include "train/engine.h"
+
+#include <math.h>
+#include <omp.h>
 
 /* The slices of shards are smaller than those of an undivided batch, so that several fit into its arrays. They depend
    on the number of shards but not on that of threads, because they determine the order of sums. */
@@ -19,7 +23,10 @@ static size_t shards_at_once(EngineKind kind, const Model *m, size_t slice) {
 
 void engine_make(Engine *e, EngineKind kind, size_t shards, Model *m) {
     const size_t slice = slice_of_shard(m, shards), at_once = shards_at_once(kind, m, slice);
+    const size_t ids = size_mul(m->max_batch, m->shape.T);
     *e = (Engine){.model = m, .kind = kind, .slice = slice};
+    e->tokens = memory_make(ids, sizeof *e->tokens, "the batches");
+    e->targets = memory_make(ids, sizeof *e->targets, "the batches");
     if (kind == ENGINE_PLAIN) plain_make(&e->plain, m);
     shards_make(&e->shards, shards, at_once, m->gradients, m->tensors.flat, m->shape.L * m->shape.attention.H,
                 m->threads);
@@ -53,4 +60,45 @@ double engine_end_shards(Engine *e, size_t first) {
     const double loss = shards_end(&e->shards, first, e->model->score_max);
     e->model->gradients = e->shards.gradients[0];
     return loss;
+}
+
+double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, StepSeconds *seconds) {
+    const size_t B = config->train.batch, T = engine->model->shape.T, batches = config->train.accumulate;
+    const uint64_t seed = config->train.seed;
+    const Batch batch = {engine->tokens, engine->targets, B, T};
+    double loss = 0, counted = 0;
+    model_forget_scores(engine->model);
+    for (size_t shard = 0; shard < engine->shards.own; shard += engine->shards.at_once) {
+        double sum = 0;
+        counted = 0;
+        for (size_t i = 0; i < batches && isfinite(sum); i++) {
+            const uint64_t number = (uint64_t)step * batches + i;
+            const double start = omp_get_wtime();
+            corpus_training_batch(corpus, seed, number, B, T, engine->tokens, engine->targets);
+            if (seconds) seconds->batch += omp_get_wtime() - start;
+            const Pass pass = {.training = true,
+                               .seed = seed,
+                               .micro_step = number,
+                               .with_backward = true,
+                               .zero_gradients = i == 0,
+                               .batch_weight = 1 / (double)batches};
+            sum = engine_pass_shards(engine, shard, &batch, pass);
+            counted += (double)batch_targets(&batch);
+        }
+        const double start = omp_get_wtime();
+        loss = engine_end_shards(engine, shard);
+        if (seconds) seconds->shards += omp_get_wtime() - start;
+    }
+    return loss / counted;
+}
+
+void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step) {
+    optimizer_step(optimizer, &model->tensors, model->parameters, model->gradients, norm, learning_rate(config, step),
+                   step);
+    if (config->train.qk_clip > 0) model_qk_clip(model, config->train.qk_clip);
+}
+
+bool step_is_due(size_t step, size_t every) {
+    if (every == EVERY_DOUBLING) return (step & (step - 1)) == 0;
+    return every > 0 && step % every == 0;
 }

@@ -1,19 +1,23 @@
 /* The passes of training and of the validation loss, by the engine that train.engine names: the fast one
    (model/transformer.h) or the plain one (plain/plain.h). Both work on the parameters, gradients and losses of one
    model, so optimizer and checkpoints do not depend on the engine; sampling and everything that shows attention uses
-   the fast one. */
+   the fast one. And a training step without what surrounds it: for the loop, for bench, and for the comparison with
+   PyTorch. */
 #pragma once
 
+#include "data/corpus.h"
 #include "model/transformer.h"
 #include "plain/plain.h"
 #include "ranks/shards.h"
+#include "train/optimizer.h"
 
 typedef struct {
     Model *model; /* the caller's */
     EngineKind kind;
-    Plain plain;   /* for ENGINE_PLAIN; else empty */
-    Shards shards; /* those of a step, and the sum of their gradients */
-    size_t slice;  /* the most sequences of a shard that a slice has */
+    Plain plain;               /* for ENGINE_PLAIN; else empty */
+    Shards shards;             /* those of a step, and the sum of their gradients */
+    size_t slice;              /* the most sequences of a shard that a slice has */
+    int32_t *tokens, *targets; /* (max_batch, T): for training, evaluation or sampling, whichever is in progress */
 } Engine;
 
 /* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. Raises the
@@ -30,3 +34,18 @@ double engine_pass_shards(Engine *engine, size_t first, const Batch *batch, Pass
 /* shards_end. After the last shard, the sum over all of them is in model->gradients, which may be an array of the
    engine's shards from then on. */
 double engine_end_shards(Engine *engine, size_t first);
+
+/* The time of the parts of step_gradients that are no pass over the model. */
+typedef struct {
+    double batch, shards; /* drawing the batches; adding up the gradients of the shards */
+} StepSeconds;
+
+/* Computes the gradients over the step's train.accumulate batches, into model->gradients. Returns their mean loss. Adds
+   to *seconds, unless that is NULL. */
+double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, StepSeconds *seconds);
+/* Makes update number `step`, from 0, of the parameters, by these gradients and their norm; then QK-clip. */
+void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step);
+
+/* Returns whether what comes every `every` steps comes at `step`. 0: never; EVERY_DOUBLING: at 0 and at powers of two.
+ */
+bool step_is_due(size_t step, size_t every);

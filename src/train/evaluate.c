@@ -14,9 +14,8 @@ static size_t window_of(size_t i, size_t count, size_t windows) {
 }
 
 /* Whole windows come first, in batches; the last window, if it is shorter, is a batch of its own. */
-Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens,
-                    int32_t *targets) {
-    const size_t T = engine->model->shape.T;
+Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batches) {
+    const size_t T = engine->model->shape.T, batch = engine->model->max_batch;
     const size_t whole = corpus_whole_windows(corpus, T), windows = corpus_windows(corpus, T);
     const bool all = batches == 0 || batches > whole / batch;
     const size_t count = all ? windows : batches * batch, full = all ? whole : count;
@@ -28,9 +27,9 @@ Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t b
         size_t length = T;
         B = left < batch ? left : batch;
         for (size_t b = 0; b < B; b++)
-            length =
-                corpus_window(corpus, all ? i + b : window_of(i + b, count, whole), T, tokens + b * T, targets + b * T);
-        const Batch one = {tokens, targets, B, length};
+            length = corpus_window(corpus, all ? i + b : window_of(i + b, count, whole), T, engine->tokens + b * T,
+                                   engine->targets + b * T);
+        const Batch one = {engine->tokens, engine->targets, B, length};
         sum += engine_pass(engine, &one, &(Pass){0});
         e.targets += batch_targets(&one);
         correct += engine->model->correct;
@@ -42,11 +41,10 @@ Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t b
 }
 
 Evaluation evaluate_run(Run *run, Model *model) {
-    const size_t T = model->shape.T, B = model->max_batch, mark = memory_mark();
+    const size_t mark = memory_mark();
     Engine engine;
-    int32_t *tokens = memory_make(2 * B * T, sizeof *tokens, "the batches");
     engine_make(&engine, run->config.train.engine, 1, model);
-    const Evaluation evaluation = evaluate(&engine, &run->corpus, B, 0, tokens, tokens + B * T);
+    const Evaluation evaluation = evaluate(&engine, &run->corpus, 0);
     memory_release(mark);
     return evaluation;
 }

@@ -11,10 +11,9 @@ typedef struct {
     bool complete;   /* whether no signal cut it short */
 } Evaluation;
 
-/* Evaluates batches * batch windows of the validation split, at even distances. If `batches` is 0 or too large, these
-   are all windows, which do not overlap: every character but the first is predicted once. The arrays are scratch. */
-Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens /* (batch,T) */,
-                    int32_t *targets /* (batch,T) */);
+/* Evaluates `batches` batches of windows of the validation split, at even distances. If `batches` is 0 or too large,
+   these are all windows, which do not overlap: every character but the first is predicted once. */
+Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batches);
 
 /* Evaluates a run's model over the whole validation split of the run's text, which is loaded. */
 Evaluation evaluate_run(Run *run, Model *model);

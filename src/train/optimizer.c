@@ -2,8 +2,8 @@
    update: AdamW and SGD by the table of ops/update.h, Muon by `muon`.
 
    AdamW and SGD update every number by itself, so the threads share the flat arrays evenly, in ranges that ignore the
-   borders of tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. The ranks divide
-   the matrices among them and send each other the new parameters. Every rank updates all other parameters itself. */
+   borders of tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another, and a rank
+   its part of them. */
 #include "train/optimizer.h"
 
 #include <math.h>

@@ -11,8 +11,6 @@
 #include "base/text.h"
 #include "run/pictures.h"
 #include "train/sample.h"
-#include "train/step.h"
-#include "train/summary.h"
 #include "train/trainer.h"
 
 /* Returns whether this step is evaluated also in a run that does not end with it. */
@@ -48,14 +46,16 @@ static void log_heads(const Trainer *t) {
     }
 }
 
-/* Writes statistics of attention on the fixed batch to attention.csv, and attention on the fixed text as a snapshot and
-   heatmaps. The snapshot is written first, so that there is one for every step in attention.csv. */
+/* The statistics are of the fixed batch, the snapshot and the heatmaps of the fixed text. The snapshot is written
+   first, so that there is one for every step in attention.csv. */
 void trainer_measure(Trainer *t) {
     Model *m = &t->model;
     Snapshot *s = &t->snapshot;
-    const Batch batch = {t->measured_tokens, t->measured_targets, t->measured_batch, m->shape.T};
-    measure_gradients(m, &batch, t->measure_scratch, t->gradients);
-    measure_heads(m, t->measured_batch, m->shape.T, t->heads);
+    int32_t *tokens = t->engine.tokens, *targets = t->engine.targets;
+    const size_t T = m->shape.T, slice = model_slice(&m->shape, batch_size(t)),
+                 B = validation_batch(&t->run.corpus, slice, T, tokens, targets);
+    measure_gradients(m, &(Batch){tokens, targets, B, T}, t->measure_scratch, t->gradients);
+    measure_heads(m, B, T, t->heads);
     model_forward(m, &(Batch){t->text.ids, NULL, 1, s->T});
     measure_snapshot(m, s->T, &s->attention);
     s->step = t->state.step;
@@ -74,7 +74,7 @@ static void write_sample(Trainer *t) {
     if (!t->logs || options.tokens == 0) return;
     FILE *out = t->logs->file[LOG_SAMPLES];
     fprintf(out, "==== step %zu, validation loss %.4f ====\n", t->state.step, t->val_loss);
-    if (!sample_text(&t->model, vocabulary, &start, 1, &options, t->tokens, out)) t->signal = interrupt_signal();
+    if (!sample_text(&t->model, vocabulary, &start, 1, &options, t->engine.tokens, out)) t->signal = interrupt_signal();
     fputs("\n\n", out);
     logs_flush(t->logs, LOG_SAMPLES);
 }
@@ -97,11 +97,8 @@ static void check_finite(const Trainer *t, const char *which, double loss, doubl
         t->state.step, which, isnan(loss) ? fabs(loss) : loss, what, name, scores);
 }
 
-/* Computes the validation loss, saves the best parameters so far and writes a sample. A signal that cuts the loss or
-   the sample short is noted in t->signal. */
 void trainer_evaluate(Trainer *t) {
-    const Evaluation e =
-        evaluate(&t->engine, &t->run.corpus, batch_size(t), t->run.config.eval.batches, t->tokens, t->targets);
+    const Evaluation e = evaluate(&t->engine, &t->run.corpus, t->run.config.eval.batches);
     if (!e.complete) {
         t->signal = interrupt_signal();
         return;
@@ -153,8 +150,6 @@ static void show_progress(const Trainer *t) {
                     per_step * (double)(steps - t->state.step));
 }
 
-/* Checks that the gradients are finite, writes the row of metrics.csv at each evaluation and every log.every steps, and
-   shows the step in the terminal. */
 void trainer_log(Trainer *t) {
     const bool evaluated = !isnan(t->val_loss);
     check_finite(t, "training", t->loss, t->norm);

@@ -1,6 +1,6 @@
 /* The summary of a run: everything that decides how long the run takes, and that shows the user whether it is the
    intended run. It is printed before the first step, and by --dry-run as comments below the config. */
-#include "train/summary.h"
+#include "train/trainer.h"
 
 #include <math.h>
 #include <string.h>
@@ -90,16 +90,15 @@ static void print_scores(const Lines *l, const ModelShape *s, const Config *conf
     SAY(l, "", "standard deviation at the start: %.3g predicted%s", predicted_score_std(s, config->model.init), shown);
 }
 
-void print_summary(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
-                   double measured_std, const char *note) {
-    const Config *config = &run->config;
-    const Model *model = engine->model;
+void print_summary(Progress *to, const char *mark, const Trainer *t, double measured_std) {
+    const Config *config = &t->run.config;
+    const Model *model = &t->model;
     const ModelShape *s = &model->shape;
     const Lines *l = &(Lines){to, mark};
     char parameters[32], cpu[64];
     format_count(model->tensors.parameters, parameters);
     cpu_name(cpu, sizeof cpu);
-    print_corpus(l, run);
+    print_corpus(l, &t->run);
     SAY(l, "model", "%zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:", s->L, s->L == 1 ? "" : "s",
         s->attention.H, s->attention.H == 1 ? "" : "s", s->C, s->attention.D, s->T);
     SAY(l, "", "%s parameters", parameters);
@@ -112,17 +111,17 @@ void print_summary(Progress *to, const char *mark, const Run *run, const Engine 
         SAY(l, "", "warmup takes %zu steps: lr is not reached before the end", config->train.warmup);
     if (OPTIMIZERS[config->train.optimizer].muon)
         SAY(l, "", "Muon for the matrices of the blocks, lr %g", config->train.muon_lr);
-    SAY(l, "memory", "%.1f MB", (double)training_memory(engine, optimizer) / 1e6);
+    SAY(l, "memory", "%.1f MB", (double)training_memory(&t->engine, &t->optimizer) / 1e6);
     char ranks[32] = "";
     if (ranks_count() > 1) snprintf(ranks, sizeof ranks, "%zu ranks of ", ranks_count());
     SAY(l, "machine", "%s%zu thread%s on %s;", ranks, model->threads, model->threads == 1 ? "" : "s", cpu);
     const bool refused = cpu_has_tiles() && cpu_level() < CPU_AMX_BF16;
-    if (engine->kind == ENGINE_PLAIN) SAY(l, "", "%s", "forward and backward pass by the plain engine, in loops");
+    if (t->engine.kind == ENGINE_PLAIN) SAY(l, "", "%s", "forward and backward pass by the plain engine, in loops");
     else if (s->attention.bf16)
         SAY(l, "", "products of bf16: %s%s", matmul_kernels(true), refused ? " (Linux refuses AMX)" : "");
     else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_build());
-    say_wrapped(l, "note", note);
+    say_wrapped(l, "note", t->text.note);
 }
 
 void print_outcome(const Trainer *t) {

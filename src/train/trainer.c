@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "run/pictures.h"
-#include "train/summary.h"
 
 TrainOptions train_options(const Command *command) {
     return (TrainOptions){.threads = command_threads(command),
@@ -20,20 +19,6 @@ TrainOptions train_options(const Command *command) {
                           .progress = progress_make(stderr, command->quiet),
                           .report = command->report,
                           .why = command->why};
-}
-
-static void make_batches(Trainer *t) {
-    const ModelShape *s = &t->model.shape;
-    const size_t B = batch_size(t), measured = model_slice(s, B), heads = size_mul(s->L, s->attention.H);
-    const char *what = "the batches";
-    t->tokens = memory_make(size_mul(B, s->T), sizeof *t->tokens, what);
-    t->targets = memory_make(size_mul(B, s->T), sizeof *t->targets, what);
-    t->measured_tokens = memory_make(size_mul(measured, s->T), sizeof *t->measured_tokens, what);
-    t->measured_targets = memory_make(size_mul(measured, s->T), sizeof *t->measured_targets, what);
-    t->measured_batch = validation_batch(&t->run.corpus, measured, s->T, t->measured_tokens, t->measured_targets);
-    t->measure_scratch = memory_make(measure_gradients_scratch(s, measured), sizeof *t->measure_scratch, what);
-    t->heads = memory_make(heads, sizeof *t->heads, what);
-    t->gradients = memory_make(heads, sizeof *t->gradients, what);
 }
 
 /* Makes everything of a run except its directory. The text must be loaded. */
@@ -46,7 +31,11 @@ static void make_arrays(Trainer *t) {
     engine_make(&t->engine, c->train.engine, c->train.shards, &t->model);
     optimizer_make(&t->optimizer, c, &t->model.tensors, threads);
     training_memory_check(training_memory(&t->engine, &t->optimizer));
-    make_batches(t);
+    const size_t heads = size_mul(shape.L, shape.attention.H);
+    const size_t scratch = measure_gradients_scratch(&shape, model_slice(&shape, batch_size(t)));
+    t->measure_scratch = memory_make(scratch, sizeof *t->measure_scratch, "statistics");
+    t->heads = memory_make(heads, sizeof *t->heads, "statistics");
+    t->gradients = memory_make(heads, sizeof *t->gradients, "statistics");
     t->text = picture_text(c, &t->run.corpus, shape.T);
     t->snapshot = snapshot_make(shape.L, shape.attention.H, t->text.characters, t->text.length);
 }
@@ -57,8 +46,8 @@ static double measure_scores(Trainer *t) {
     const ModelShape *s = &t->model.shape;
     const size_t B = model_slice(s, batch_size(t));
     double sum = 0;
-    corpus_training_batch(&t->run.corpus, t->run.config.train.seed, 0, B, s->T, t->tokens, t->targets);
-    model_forward(&t->model, &(Batch){t->tokens, NULL, B, s->T});
+    corpus_training_batch(&t->run.corpus, t->run.config.train.seed, 0, B, s->T, t->engine.tokens, t->engine.targets);
+    model_forward(&t->model, &(Batch){t->engine.tokens, NULL, B, s->T});
     measure_heads(&t->model, B, s->T, t->heads);
     for (size_t h = 0; h < s->attention.H; h++) sum += t->heads[h].score_std;
     return sum / (double)s->attention.H;
@@ -124,15 +113,10 @@ void trainer_end(Trainer *t) {
 
 /* --- a new run and a resumed one */
 
-static Trainer *make_trainer(const TrainOptions *options) {
-    Trainer *t = memory_make(1, sizeof *t, "a run");
-    t->options = options;
-    return t;
-}
-
 /* Makes the arrays of a new run, whose directory must be free. */
 static Trainer *prepare(const Config *config, const TrainOptions *options) {
-    Trainer *t = make_trainer(options);
+    Trainer *t = memory_make(1, sizeof *t, "a run");
+    t->options = options;
     t->run.config = *config;
     results_check(options->out, options->force);
     t->run.corpus = config_corpus(config, NULL);
@@ -152,7 +136,7 @@ Trainer *trainer_start(const Config *config, const TrainOptions *options) {
     logs_sizes(t->logs, t->state.log_size);
     trainer_save(t);
     run_begin(&t->run, &t->model, options->command_line, options->progress);
-    print_summary(options->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text.note);
+    print_summary(options->progress, "", t, measure_scores(t));
     t->start = omp_get_wtime();
     return t;
 }
@@ -173,7 +157,8 @@ static void draw_again(Trainer *t) {
 
 Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t count,
                         const TrainOptions *options) {
-    Trainer *t = make_trainer(options);
+    Trainer *t = memory_make(1, sizeof *t, "a run");
+    t->options = options;
     check_overrides(overrides, count);
     run_open(&t->run, directory, overrides, count, true);
     run_load_corpus(&t->run);
@@ -203,7 +188,7 @@ size_t trainer_check(const Config *config, const TrainOptions *options, FILE *ou
     if (out) { /* as comments, so that `out`, which begins with a config, is still one */
         run_count_ngrams(&t->run);
         fputc('\n', out);
-        print_summary(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text.note);
+        print_summary(&(Progress){.stream = out}, "; ", t, NAN);
     }
     memory_release(mark);
     return bytes;

@@ -6,7 +6,6 @@
 #include "run/pictures.h"
 #include "run/snapshot.h"
 #include "train/evaluate.h"
-#include "train/optimizer.h"
 
 typedef struct {
     size_t threads;           /* trainer_resume: 0 means as many as the run had; a sweep: of all runs together */
@@ -35,11 +34,8 @@ typedef struct {
     Engine engine; /* of the model */
     Optimizer optimizer;
     Logs *logs;
-    int32_t *tokens, *targets; /* (batch, T): for training, evaluation or sampling, whichever is in progress */
 
     /* Attention is measured on a fixed validation batch and a fixed text. */
-    int32_t *measured_tokens, *measured_targets; /* (measured_batch, T) */
-    size_t measured_batch;
     double *measure_scratch;       /* measure_gradients_scratch */
     HeadStatistics *heads;         /* (L, H) */
     GradientStatistics *gradients; /* (L, H) */
@@ -90,3 +86,22 @@ void trainer_end(Trainer *trainer);
    would take (training_memory). What would be trained goes to `out`, unless NULL: corpus, model, memory and machine, as
    comments of a config. */
 size_t trainer_check(const Config *config, const TrainOptions *options, FILE *out);
+
+/* --- summary.c */
+
+/* Bytes that training takes: the arenas of model, engine and optimizer, and the buffers into which threads pack
+   matrices. */
+size_t training_memory(const Engine *engine, const Optimizer *optimizer);
+/* Raises an error of status STATUS_FAILED if the machine has less memory than `bytes`. Call it before the arenas are
+   written to: the system gives their pages only then. */
+void training_memory_check(size_t bytes);
+
+/* Tokens of one step of training. */
+size_t tokens_per_step(const Config *config);
+
+/* Prints corpus, n-gram tables, model, divisor and multiplier, training, memory, machine, and the note about the
+   pictures, in lines that begin with `mark`. The scores' measured deviation is printed unless `measured_std` is NaN. */
+void print_summary(Progress *to, const char *mark, const Trainer *trainer, double measured_std);
+
+/* Prints to standard output how a run ended, and where its results are. */
+void print_outcome(const Trainer *trainer);

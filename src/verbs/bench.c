@@ -12,8 +12,7 @@
 #include "gemm/bf16.h"
 #include "gemm/matmul.h"
 #include "ops/newton_schulz.h"
-#include "train/step.h"
-#include "train/summary.h"
+#include "train/trainer.h"
 
 enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
 enum { BATCH, SHARDS, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step outside the pass over the model */
@@ -28,7 +27,6 @@ typedef struct {
     Model model;
     Engine engine;
     Optimizer optimizer;
-    int32_t *tokens, *targets;
     Profile *profiles;
     double outside_seconds[OUTSIDE_COUNT]; /* in the steps with running clocks, as the seconds of the profiles */
     size_t step, clocked;                  /* steps made; steps with running clocks */
@@ -103,7 +101,7 @@ static double make_step(Bench *b, bool clocks) {
     double *outside = b->outside_seconds;
     b->model.profiles = clocks ? b->profiles : NULL;
     StepSeconds spent = {0};
-    step_gradients(&b->engine, &b->corpus, b->config, b->step, b->tokens, b->targets, &spent);
+    step_gradients(&b->engine, &b->corpus, b->config, b->step, &spent);
     const double with_gradients = omp_get_wtime(), norm = gradient_norm(&b->optimizer, b->model.gradients);
     const double with_norm = omp_get_wtime();
     step_update(&b->model, &b->optimizer, b->config, norm, b->step++);
@@ -237,16 +235,13 @@ static void print_json(const Bench *b, double step) {
 
 static void prepare(Bench *b, size_t threads) {
     const Config *c = b->config;
-    const size_t ids = c->train.batch * c->model.context;
     b->corpus = config_corpus(c, NULL);
     const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
     model_make(&b->model, &shape, c->train.batch, threads, true);
     engine_make(&b->engine, c->train.engine, c->train.shards, &b->model);
     optimizer_make(&b->optimizer, c, &b->model.tensors, threads);
     training_memory_check(training_memory(&b->engine, &b->optimizer));
-    b->tokens = memory_make(2 * ids, sizeof *b->tokens, "the batches");
     b->profiles = memory_make(threads, sizeof *b->profiles, "the clocks");
-    b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
     tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
 }

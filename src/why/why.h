@@ -5,7 +5,7 @@
 
 #include "base/command.h"
 #include "base/json.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 enum { WHY_SENTENCES = 8, WHY_BYTES = 2048, WHY_TABLE = 8192 };
 

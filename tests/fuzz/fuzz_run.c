@@ -2,7 +2,7 @@
    as run.json of a sweep, with the plan that shares take their runs from. */
 #include "fuzz.h"
 #include "run/run.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 static const Sweep *sweep;
 static Run run;

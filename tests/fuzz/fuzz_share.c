@@ -2,7 +2,7 @@
    systems and mpirun in the order below; an empty line leaves one unset. A share that is accepted is one of the shares.
  */
 #include "fuzz.h"
-#include "sweep/parts.h"
+#include "sweep/sweep.h"
 
 static const char *const VARIABLES[] = {"SLURM_ARRAY_TASK_ID",
                                         "SLURM_ARRAY_TASK_COUNT",
