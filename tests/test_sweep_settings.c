@@ -21,7 +21,7 @@ static void names_and_settings(void **state) {
     assert_string_equal(sweep.runs[0].name, "scale_divisor=none+seed=7");
     assert_string_equal(sweep.runs[5].name, "scale_divisor=3.5+seed=8");
     assert_int_equal(sweep.runs[5].config.train.seed, 8);
-    assert_string_equal(sweep.settings[0].label, "÷ 1 (none)");
+    assert_string_equal(sweep.settings[0].label, "÷ 1");
     assert_string_equal(sweep.settings[1].label, "÷ √d_k = 8");
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(sweep.runs[i].setting, i / 2);
@@ -205,20 +205,20 @@ static void table_of_settings(void **state) {
     assert_table("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n", 3, .01,
                  "\n"
                  "                          n      validation     against √d_k  entropy over time\n"
-                 "÷ 1 (none), d_k 4         2 1.0100 ± 0.1271 -0.0400 ± 0.0000  0.500 -> 0.250\n"
-                 "÷ 1 (none), d_k 16        1          1.0100          -0.0400  0.500 -> 0.250\n"
+                 "÷ 1, d_k 4                2 1.0100 ± 0.1271 -0.0400 ± 0.0000  0.500 -> 0.250\n"
+                 "÷ 1, d_k 16               1          1.0100          -0.0400  0.500 -> 0.250\n"
                  "    1 diverged\n"
                  "÷ √d_k, d_k 4             2 1.0500 ± 0.1271                -  0.500 -> 0.250\n"
                  "÷ √d_k, d_k 16            2 1.0600 ± 0.1271                -  0.500 -> 0.250\n");
     assert_table("[sweep]\nscale_divisor = none, sqrt_dk\n", 2, 1e-6, /* a difference that rounds to zero */
                  "\n"
                  "                          n      validation     against √d_k  entropy over time\n"
-                 "÷ 1 (none)                1          1.0000           0.0000  0.500 -> 0.250\n"
+                 "÷ 1                       1          1.0000           0.0000  0.500 -> 0.250\n"
                  "÷ √d_k = 8                1          1.0000                -  0.500 -> 0.250\n");
     assert_table("[sweep]\nscale_divisor = none, 3\n", 0, .01, /* nothing to compare with */
                  "\n"
                  "                          n      validation  entropy over time\n"
-                 "÷ 1 (none)                0               -\n"
+                 "÷ 1                       0               -\n"
                  "    1 diverged\n"
                  "÷ 3                       1          1.0100  0.500 -> 0.250\n");
 }

@@ -63,7 +63,7 @@ static void figures_of_a_run(void **state) {
     /* Tables that are passed at the second and third evaluation, and one that is not. */
     set_baselines("run", (double[]){(losses[0] + losses[1]) / 2, (losses[1] + losses[2]) / 2, .25, .125});
     read_run("run");
-    assert_said("Scores divided by 1 (none): before the first step their standard deviation is %.3g "
+    assert_said("Scores divided by 1: before the first step their standard deviation is %.3g "
                 "(mean of 2 heads, from %.3g to %.3g)",
                 heads_mean("run", ATTENTION_SCORE_STD, false),
                 fmin(attention->at[0][ATTENTION_SCORE_STD], attention->at[1][ATTENTION_SCORE_STD]),
@@ -207,7 +207,7 @@ static void figures_of_a_sweep(void **state) {
     read_sweep();
     const size_t high = loss[0] + loss[1] > loss[2] + loss[3] ? 0 : 2, low = 2 - high;
 #define MEAN(values, at) ((values[at] + values[(at) + 1]) / 2)
-    const char *labels[] = {"÷ 1 (none)", "", "÷ √d_k = 8"};
+    const char *labels[] = {"÷ 1", "", "÷ √d_k = 8"};
     assert_said("On average over the seeds that finished, %s ends with the lowest validation loss, %.2f nats per "
                 "character (a table of single characters has 9.00, one of character pairs 0.50). %s ends with the "
                 "highest, %.2f nats",
@@ -240,7 +240,7 @@ static void figures_of_a_sweep(void **state) {
     read_sweep();
     assert_said("Of 4 runs 1 diverged, 0 failed and 0 did not finish; they are in no mean. The first is "
                 "scale_divisor=none+seed=2.");
-    assert_said("÷ 1 (none)                  1 ");
+    assert_said("÷ 1                         1 ");
 }
 
 /* The table has the best and the last of many settings, and says how many it leaves out; its lines, and those of the

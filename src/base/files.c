@@ -47,17 +47,19 @@ char *file_read(const char *path, const char *what, size_t limit, size_t *size) 
     return bytes;
 }
 
-size_t input_read(char *text, size_t capacity, bool with_returns) {
-    const size_t size = fread(text, 1, capacity, stdin);
+size_t input_read(const char **given, char *input, size_t capacity, bool with_returns) {
+    if (strcmp(*given, "-") != 0) return strlen(*given);
+    *given = input;
+    const size_t size = fread(input, 1, capacity, stdin);
     if (ferror(stdin) && interrupt_signal()) interrupt_end();
     if (ferror(stdin)) runtime_error("cannot read standard input: %s", strerror(errno));
     size_t length = 0;
-    for (size_t i = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; i < size; i++) {
-        const bool ends_line = text[i] == '\r' && i + 1 < size && text[i + 1] == '\n';
-        if (with_returns || !ends_line) text[length++] = text[i];
+    for (size_t i = size >= 3 && memcmp(input, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; i < size; i++) {
+        const bool ends_line = input[i] == '\r' && i + 1 < size && input[i + 1] == '\n';
+        if (with_returns || !ends_line) input[length++] = input[i];
     }
-    if (length == 0 || text[length - 1] != '\n') return length;
-    return length > 1 && text[length - 2] == '\r' ? length - 2 : length - 1;
+    if (length == 0 || input[length - 1] != '\n') return length;
+    return length > 1 && input[length - 2] == '\r' ? length - 2 : length - 1;
 }
 
 /* Opens the directory that holds the file. Fails with errno. */

@@ -10,9 +10,10 @@
    not regular or larger than `limit` bytes is an error of status STATUS_USAGE that names `what` and the path. */
 char *file_read(const char *path, const char *what, size_t limit, size_t *size);
 
-/* Reads standard input to its end, at most `capacity` bytes of it, without a byte order mark and the last line end. A
-   line end \r\n becomes \n unless `with_returns`. Returns the number of bytes in `text`. */
-size_t input_read(char *text, size_t capacity, bool with_returns);
+/* Returns the size of a text that the command line gives. "-" is replaced by `input`, into which standard input is
+   read: at most `capacity` bytes of it, without a byte order mark and the last line end. A line end \r\n becomes \n
+   unless `with_returns`. */
+size_t input_read(const char **given, char *input, size_t capacity, bool with_returns);
 
 /* A file to be written is named by a directory, which outlives the writer, and its name there, "metrics.csv" or
    "checkpoint/last.safetensors". No link is followed on the way. With no_directory, the name is a path. */

@@ -42,7 +42,7 @@ void scale_text(ScaleDivisor divisor, char *out, size_t capacity) {
 }
 
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity) {
-    static const char *const titles[] = {"√d_k", "1 (none)", "d_k", "2√d_k", "√d_model"};
+    static const char *const titles[] = {"√d_k", "1", "d_k", "2√d_k", "√d_model"};
     double value = divisor_value(divisor, d_k);
     if (divisor.mode == SCALE_NUMBER) snprintf(out, capacity, "%.4g", value);
     else if (divisor.mode == SCALE_NONE || d_k == 0) snprintf(out, capacity, "%s", titles[divisor.mode]);

@@ -28,11 +28,9 @@ typedef struct {
 
 static Snapshots list_steps(const SweepRun *run) {
     Snapshots s = {.run = run, .layers = run->config.model.layers, .heads = run->config.model.heads};
-    char words[64];
     const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
     const double *step = table.column[ATTENTION_STEP];
-    snprintf(words, sizeof words, "%zu steps", table.rows);
-    s.steps = memory_make(table.rows, sizeof *s.steps, words);
+    s.steps = memory_make(table.rows, sizeof *s.steps, "the steps of a run");
     for (size_t i = 0; i < table.rows; i++)
         if (i == 0 || step[i] != step[i - 1]) s.steps[s.step_count++] = step[i];
     memory_free(table.numbers);
@@ -191,9 +189,7 @@ static void add_ngrams(const Sweep *s, Json *json) {
 /* Adds the attention and the samples of each setting's run. */
 static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     size_t steps, layers;
-    char words[64];
-    snprintf(words, sizeof words, "the attention of %zu settings", s->setting_count);
-    Snapshots *all = memory_make(s->setting_count, sizeof *all, words);
+    Snapshots *all = memory_make(s->setting_count, sizeof *all, "the attention of the settings");
     for (size_t i = 0; i < s->setting_count; i++) all[i] = list_steps(&s->runs[report_shown_run(s, &s->settings[i])]);
     fit(all, s->setting_count, &steps, &layers, notes);
     for (const Snapshots *one = all; one < all + s->setting_count; one++) {
@@ -285,10 +281,9 @@ static void take_run(Sweep *s, size_t index, const char *directory) {
 
 Json *report_run_data(const char *const *directories, size_t count) {
     Sweep s = {.run_count = count, .setting_count = count};
-    char heading[512], words[64];
-    snprintf(words, sizeof words, "%zu runs", count);
-    s.runs = memory_make(count, sizeof *s.runs, words);
-    s.settings = memory_make(count, sizeof *s.settings, words);
+    char heading[512];
+    s.runs = memory_make(count, sizeof *s.runs, "the runs");
+    s.settings = memory_make(count, sizeof *s.settings, "the runs");
     for (size_t i = 0; i < count; i++) take_run(&s, i, directories[i]);
     for (size_t i = 0; i < count; i++) sweep_read_measures(&s.runs[i]);
     sweep_summarize(&s);

@@ -66,9 +66,7 @@ static void add_excerpt(Json *json, Run *run, size_t T) {
         js_set(json, "no_excerpt", js_text(error.message));
         return;
     }
-    char words[64];
-    snprintf(words, sizeof words, "windows of %zu characters", T);
-    int32_t *tokens = memory_make((size_t)2 * EXCERPT * T, sizeof *tokens, words);
+    int32_t *tokens = memory_make((size_t)2 * EXCERPT * T, sizeof *tokens, "the windows of a text");
     int32_t *targets = tokens + (size_t)EXCERPT * T;
     Json *excerpt = js_list(json, "excerpt");
     const size_t windows = validation_batch(&run->corpus, EXCERPT, T, tokens, targets);

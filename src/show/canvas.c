@@ -273,7 +273,7 @@ void canvas_save(const Canvas *canvas, const Directory *directory, const char *n
     stbi_write_png_compression_level = 5; /* with the filter "up" (2) half of the time, and 2 % more bytes */
     stbi_write_force_png_filter = 2;
     unsigned char *png = stbi_write_png_to_mem(canvas->rgb, 0, canvas->width, canvas->height, 3, &size);
-    png = memory_resize(png, (size_t)size + RESOLUTION_SIZE, "a compressed picture");
+    png = larger_memory(png, (size_t)size, (size_t)size + RESOLUTION_SIZE);
     memmove(png + PIXELS_BEGIN + RESOLUTION_SIZE, png + PIXELS_BEGIN, (size_t)size - PIXELS_BEGIN);
     write_resolution((unsigned)lround(canvas->scale * UNITS_PER_METRE), png + PIXELS_BEGIN);
     file_write(directory, name, png, (size_t)size + RESOLUTION_SIZE);

@@ -128,10 +128,8 @@ static Snapshot make_snapshot(const Command *command) {
     static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is found */
     Progress *progress = progress_make(stderr, command->quiet);
     if (!text) return attend_to_log(&run);
-    const bool piped = strcmp(text, "-") == 0;
-    const bool with_returns = vocabulary_id(&run.vocabulary, '\r') >= 0;
-    const size_t size = piped ? input_read(input, sizeof input, with_returns) : strlen(text);
-    return attend_to_text(&run, piped ? input : text, size, command_threads(command), progress);
+    const size_t size = input_read(&text, input, sizeof input, vocabulary_id(&run.vocabulary, '\r') >= 0);
+    return attend_to_text(&run, text, size, command_threads(command), progress);
 }
 
 /* Makes the figure of the heads that were asked for. Small heads have short labels: layer, head, entropy. */

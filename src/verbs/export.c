@@ -100,13 +100,11 @@ static void copy_tensor(float *to, const real *from, const Model *m, const Tenso
 ExportedTensors export_tensors(const Model *m) {
     ModelShape shape = m->shape;
     ExportedTensors e;
-    char words[64];
     shape.bias = true;
     shape.attention.D = shape.C / shape.attention.H;
     shape.attention.learned = LEARNED_NO;
     e.table = tensors_make(&shape);
-    snprintf(words, sizeof words, "the %zu numbers of GPT-2's tensors", e.table.flat);
-    e.numbers = memory_make(e.table.flat, sizeof *e.numbers, words);
+    e.numbers = memory_make(e.table.flat, sizeof *e.numbers, "the numbers of GPT-2's tensors");
     for (size_t layer = 0; layer < shape.L; layer++)
         for (TensorRole role = 0; role < ROLE_COUNT; role++) {
             const Tensor *to = tensor_find(&e.table, role, layer), *from = tensor_find(&m->tensors, role, layer);
@@ -221,16 +219,11 @@ typedef struct {
     bool made, complete; /* made: by this export */
 } Export;
 
-/* Closes the directory. After an error makes it what it was. */
+/* Closes the directory. After an error makes it what it was. A file that is being written is no longer there. */
 static void end_export(void *block) {
     const Export *e = block;
-    for (size_t i = 0; !e->complete && e->fd > 0 && i <= FILE_COUNT; i++) {
-        const char *name = i < FILE_COUNT ? FILES[i].name : TENSORS;
-        char new[64];
-        snprintf(new, sizeof new, "%s" FILE_NEW, name);
-        unlinkat(e->fd, name, 0);
-        unlinkat(e->fd, new, 0);
-    }
+    for (size_t i = 0; !e->complete && e->fd > 0 && i <= FILE_COUNT; i++)
+        unlinkat(e->fd, i < FILE_COUNT ? FILES[i].name : TENSORS, 0);
     if (e->fd > 0) close(e->fd);
     if (e->made && !e->complete && rmdir(e->path) != 0) error_append("; %s is left: remove it", e->path);
 }

@@ -44,11 +44,8 @@ static uint64_t choose_seed(const Command *command) {
 static int write_sample(const Run *run, Model *model, const Command *command) {
     static int32_t ids[PROMPT_MAX];
     static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is found */
-    size_t count = 1, size = strlen(prompt);
-    if (strcmp(prompt, "-") == 0) {
-        size = input_read(input, sizeof input, vocabulary_id(&run->vocabulary, '\r') >= 0);
-        prompt = input;
-    }
+    const size_t size = input_read(&prompt, input, sizeof input, vocabulary_id(&run->vocabulary, '\r') >= 0);
+    size_t count = 1;
     if (top_p <= 0) usage_error("--top-p takes a number above 0");
     ids[0] = sample_start(&run->vocabulary);
     if (size) count = vocabulary_encode(&run->vocabulary, "--prompt", prompt, size, ids, PROMPT_MAX);
