@@ -6,8 +6,7 @@
 #include <sys/resource.h>
 
 #include "report/report.h"
-#include "run/snapshot.h"
-#include "show/heatmap.h"
+#include "run/pictures.h"
 
 static Json *data; /* of the page that was read last */
 
@@ -264,6 +263,23 @@ static void numbers_of_json(void **state) {
     assert_string_equal(text + strlen(text) - strlen(",null]"), ",null]");
 }
 
+/* Pictures name the model that their runs share. */
+static void models_are_named(void **state) {
+    (void)state;
+    char text[256];
+    CONFIGURE("model.heads=2", "train.lr=3e-3", "train.seed=7");
+    Config other = config;
+    const Config *const both[] = {&config, &other};
+    picture_model(both, 2, text, sizeof text);
+    assert_non_null(strstr(text, "heads 2, "));
+    assert_non_null(strstr(text, "lr 0.003, seed 7"));
+    other.train.seed = 8;
+    picture_model(both, 2, text, sizeof text);
+    assert_null(strstr(text, "seed"));
+    picture_model(both + 1, 1, text, sizeof text);
+    assert_non_null(strstr(text, ", seed 8"));
+}
+
 static Image picture_of_sweep(const char *name) {
     snprintf(picture, sizeof picture, "%s/sweep/%s", temporary, name);
     return image_read();
@@ -335,10 +351,11 @@ static void pictures_of_odd_sweeps(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TRAINING_TEST(hostile_text),      TRAINING_TEST(thinned_logs),
-                                       TRAINING_TEST(samples_by_length), TRAINING_TEST(chosen_steps_and_layers),
-                                       TRAINING_TEST(old_page_stays),    TRAINING_TEST(losses_of_ngram_tables),
-                                       TRAINING_TEST(model_in_page),     TRAINING_TEST(numbers_of_json),
-                                       SWEEP_TEST(pictures_of_a_sweep),  SWEEP_TEST(pictures_of_odd_sweeps)};
+    const struct CMUnitTest tests[] = {TRAINING_TEST(hostile_text),       TRAINING_TEST(thinned_logs),
+                                       TRAINING_TEST(samples_by_length),  TRAINING_TEST(chosen_steps_and_layers),
+                                       TRAINING_TEST(old_page_stays),     TRAINING_TEST(losses_of_ngram_tables),
+                                       TRAINING_TEST(model_in_page),      TRAINING_TEST(numbers_of_json),
+                                       TRAINING_TEST(models_are_named),   SWEEP_TEST(pictures_of_a_sweep),
+                                       SWEEP_TEST(pictures_of_odd_sweeps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ const Verb report_verb = {
     .name = "report",
     .target = "DIR...",
     .what = "Writes report.html, a page for the browser, into the directory of a run, a sweep\n"
-            "or theory; for a sweep also pictures to take away: losses.png, triangles.png. For\n"
+            "or theory; for a sweep also losses.png and triangles.png, to take away. For\n"
             "several runs it writes one page that compares them.",
     .options = OPTIONS,
     .many = true,

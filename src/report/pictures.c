@@ -43,7 +43,7 @@ static size_t add_levels(const Sweep *s, const Json *losses, Series *out) {
 static void draw_losses(const Sweep *s, const size_t *order, const Json *data, const Directory *into) {
     char title[512], subtitle[512], y_label[64];
     Series *curves = memory_make(s->run_count + NGRAM_ORDERS, sizeof *curves, "the curves of a sweep");
-    const Config **configs = memory_make(s->run_count, sizeof *configs, "the configs of a sweep");
+    const Config *configs[RUNS_MAX];
     for (size_t i = 0; i < s->run_count; i++) configs[i] = &s->runs[i].config;
     size_t count = add_levels(s, js_get(data, "ngram_losses"), curves);
     for (size_t i = 0; i < s->setting_count; i++) count += add_setting(s, order[i], curves + count);
@@ -76,8 +76,8 @@ static bool read_column(const Sweep *s, size_t setting, Column *out) {
     return table.rows > 0;
 }
 
-/* Returns the mean weight that a head's queries give to the character before them. */
-static double share_of_previous(const Snapshot *s, size_t layer, size_t head) {
+/* Returns the sum of the weights that a head's queries give to the character before them. */
+static double weight_of_previous(const Snapshot *s, size_t layer, size_t head) {
     const float *weights = snapshot_weights(s, layer, head);
     double sum = 0;
     for (size_t query = 1; query < s->T; query++) sum += (double)weights[query * s->T + query - 1];
@@ -91,7 +91,7 @@ static void choose_head(const Column *columns, size_t count, size_t *layer, size
     for (size_t i = count; i-- > 0;)
         if (columns[i].run->config.attention.scale_divisor.mode == SCALE_SQRT_DK) s = &columns[i].at[ROWS - 1];
     for (size_t i = 0; i < s->L * s->H; i++)
-        if (share_of_previous(s, i / s->H, i % s->H) > share_of_previous(s, *layer, *head)) {
+        if (weight_of_previous(s, i / s->H, i % s->H) > weight_of_previous(s, *layer, *head)) {
             *layer = i / s->H;
             *head = i % s->H;
         }
@@ -118,7 +118,7 @@ static void draw_triangles(const Sweep *s, const size_t *order, const Directory 
         const Snapshot *first = &columns[0].at[0], *now = &columns[count].at[0];
         if (!read_column(s, order[i], &columns[count])) continue;
         configs[count] = &columns[count].run->config;
-        count += now->T == first->T && memcmp(now->text, first->text, sizeof first->text) == 0;
+        count += now->T == first->T && memcmp(now->text, first->text, now->T * sizeof *now->text) == 0;
     }
     if (count == 0) return;
     choose_head(columns, count, &layer, &head);

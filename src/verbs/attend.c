@@ -133,7 +133,8 @@ static Snapshot make_snapshot(const Command *command) {
 }
 
 /* Makes the figure of the heads that were asked for. Small heads have short labels: layer, head, entropy. */
-static AttentionFigure make_figure(bool small, char title[TITLE]) {
+static AttentionFigure make_figure(bool small, char title[TITLE], char model[TITLE]) {
+    const Config *config = &run.config;
     const size_t H = range_size(heads), count = range_size(layers) * H;
     AttentionFigure f = heads_figure(&snapshot, layers, heads);
     double entropy = 0;
@@ -148,9 +149,11 @@ static AttentionFigure make_figure(bool small, char title[TITLE]) {
                      one.max_weight);
         entropy += one.entropy / (double)count;
     }
-    config_scores_title(&run.config, snapshot.step, title, TITLE);
+    config_scores_title(config, snapshot.step, title, TITLE);
     text_append(title, TITLE, ": entropy %.2f at step %zu", entropy, snapshot.step);
+    picture_model(&config, 1, model, TITLE);
     f.title = title;
+    f.corner = model;
     f.subtitle = "entropy: 1 is uniform, 0 one-hot; largest weight: mean over the queries that see two keys or more";
     return f;
 }
@@ -179,8 +182,8 @@ static void show_figure(const AttentionFigure *figure, bool small) {
 
 static void write_all(void) {
     const bool small = show && !text && !out && layer < 0 && head < 0;
-    char title[TITLE];
-    const AttentionFigure figure = make_figure(small, title);
+    char title[TITLE], model[TITLE];
+    const AttentionFigure figure = make_figure(small, title, model);
     if (out || (!show && !csv)) write_file(&figure);
     if (csv) attend_write_csv(&snapshot, layers, heads, stdout);
     if (show) show_figure(&figure, small);
