@@ -4,7 +4,7 @@
     python3 docs/claims.py [--csv] [--seed S]
     python3 docs/claims.py --test       checks the judgement: planted figures and verdicts
 
-Reads the table of docs/claims.md, draws queries and keys, and prints each claim with its figures and their verdict:
+Reads the tables of docs/claims.md, draws queries and keys, and prints each claim with its figures and their verdict:
 "right" when all figures that the claim states agree with those measured, "partly right" when some do, "wrong" when none
 does. Exits with status 1 if a verdict is another than the table's. Needs NumPy only (docs/requirements.txt).
 """
@@ -319,8 +319,8 @@ def judge(claim, measured, stated, agree):
 
 
 def read(text):
-    """The claims of a page's table."""
-    return [Claim(int(number), *map(str.strip, cells)) for number, *cells in ROW.findall(text)]
+    """The claims of a page's tables, in the order of their numbers."""
+    return sorted(Claim(int(number), *map(str.strip, cells)) for number, *cells in ROW.findall(text))
 
 
 def print_claim(claim):
@@ -359,7 +359,8 @@ def test():
 
     page = PAGE.read_text(encoding="utf-8")
     claims = read(page)
-    assert [claim.number for claim in claims] == list(range(1, page.count("\n| "))), "a row is not read"
+    numbers = sorted(map(int, re.findall(r"^\| (\d+) ", page, re.MULTILINE)))
+    assert [claim.number for claim in claims] == numbers == list(range(1, len(numbers) + 1)), "a row is not read"
     planted = read(page.replace("**wrong** | What is stated adds up", "**right** | What is stated adds up"))[4]
     assert judge(planted, *measure(LINES[5], 1)).verdict == "wrong", planted
 

@@ -116,8 +116,6 @@ for verb in $verbs; do
     expected=$("$train" help "$(echo "$verb" | sed 's/^CONFIG.ini$/train/')" | options)
     check "options of $verb in docs/usage.md" "$expected" "$(grep "^\./train $verb " "$repository/docs/usage.md" | options)"
 done
-check "docs/config.md has the keys as help config prints them" "$("$train" help config)" \
-    "$(sed -n '/^\[data\]$/,/ are escapes\.$/p' "$repository/docs/config.md")"
 grep -oE '"[a-z][^" ]* [^"%]+"' "$repository/src/config/refused.c" | tr -d '"' >"$said/reasons"
 while read -r reason; do
     check "docs/config.md lists the pair refused because $reason" 1 "$(grep -cF "$reason" "$repository/docs/config.md")"

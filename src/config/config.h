@@ -1,5 +1,5 @@
 /* The config of a run. One table (table.c) describes each key once: section, name, type, range, default, one line of
-   help. Parsing, checking, `help config`, the resolved copy in the run directory and docs/config.md come from this
+   help. Parsing, checking, `help config`, and the resolved copy in the run directory come from this
    table. */
 #pragma once
 
@@ -128,7 +128,7 @@ void config_write(const Config *config, FILE *out);
 /* Writes as config_write does, with a comment in place of each key that `differs` between the runs of a sweep. */
 void config_write_but(const Config *config, bool (*differs)(const void *arg, size_t key), const void *arg, FILE *out);
 
-/* Writes the reference, for `help config` and docs/config.md: every key by section, with type or choices, default and
+/* Writes the reference, for `help config`: every key by section, with type or choices, default and
    help, in at most 80 columns. */
 void config_write_help(FILE *out);
 
