@@ -30,6 +30,7 @@ enum {
     STRIP_ROWS = 96,  /* rows of a strip; AMX's strips are one tile high */
 };
 static _Thread_local float packed[DEPTH * (PACKED + BLOCK * TILE_ROWS)] __attribute__((aligned(64))); /* B, then A */
+static _Thread_local size_t packed_bytes;                                                             /* of B, so far */
 static _Thread_local float strip[STRIP_ROWS * PACKED] __attribute__((aligned(64)));
 
 /* One piece of a product: steps of k from step `first` on, and the layout of its operands. */
@@ -223,6 +224,14 @@ size_t gemm_buffer_bytes(GemmKernel kernel) {
     if (kernel != GEMM_NONE) return sizeof packed + sizeof strip;
 #endif
     return (void)kernel, 0;
+}
+
+size_t gemm_packed_bytes(void) {
+#ifdef REAL_DOUBLE
+    return 0;
+#else
+    return packed_bytes;
+#endif
 }
 
 void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c) {

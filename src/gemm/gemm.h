@@ -40,6 +40,9 @@ GemmKernel gemm_best(bool bf16);
 /* Bytes of each thread's buffers, for packed operands and a strip; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);
 
+/* Bytes of B that this thread has packed since it started. */
+size_t gemm_packed_bytes(void);
+
 /* The product as matmul_product and as matmul_strips define it, by a kernel that runs here. m, n and k are at least 1.
  */
 void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c);

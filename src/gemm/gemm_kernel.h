@@ -399,6 +399,7 @@ static TARGET void NAME(pack_panels)(const Product *o, const void *b, const Piec
     const void *stored =
         o->op_b == TRANSPOSED ? NAME(stored_b)(o, b, column, piece->first) : NAME(stored_b)(o, b, piece->first, column);
     NAME(pack_b)(o, stored, piece->steps, columns, panels);
+    packed_bytes += columns * piece->depth * sizeof *panels;
 }
 
 /* The piece that begins with step `first`. */

@@ -39,4 +39,6 @@ const char *matmul_kernels(bool bf16) {
     return names[kernels[bf16]]; /* in the order of GemmKernel */
 }
 
+size_t matmul_packed_bytes(void) { return gemm_packed_bytes(); }
+
 size_t matmul_buffer_bytes(bool bf16) { return gemm_buffer_bytes(kernels[bf16]); }

@@ -62,15 +62,21 @@ static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
 }
 
 void start_clock(const Worker *w) {
-    if (w->m->profiles) w->m->profiles[omp_get_thread_num()].last = omp_get_wtime();
+    if (!w->m->profiles) return;
+    Profile *p = &w->m->profiles[omp_get_thread_num()];
+    p->last = omp_get_wtime();
+    p->last_packed = matmul_packed_bytes();
 }
 
 void end_operation(const Worker *w, PassOperation op) {
     if (!w->m->profiles) return;
     Profile *p = &w->m->profiles[omp_get_thread_num()];
     const double now = omp_get_wtime();
+    const size_t packed = matmul_packed_bytes();
     p->seconds[op] += now - p->last;
+    p->packed[op] += packed - p->last_packed;
     p->last = now;
+    p->last_packed = packed;
 }
 
 /* The threads of all shards wait for each other, which is no error: shards have as many threads each, and come to the

@@ -177,6 +177,13 @@ static double seconds_of(const Bench *b, size_t kind) {
     return sum / (double)b->model.threads / (double)b->clocked;
 }
 
+/* Returns the megabytes of right operands that all threads pack in a step for the products of one kind of work. */
+static double packed_of(const Bench *b, size_t kind) {
+    double sum = 0;
+    for (size_t t = 0; kind < OP_COUNT && t < b->model.threads; t++) sum += (double)b->profiles[t].packed[kind];
+    return sum / (double)b->clocked / 1e6;
+}
+
 /* Prints a row for each kind of work. Work of unknown size has one only where it takes a thousandth of the step. */
 static void print_table(const Bench *b) {
     Work work[KINDS];
@@ -184,12 +191,15 @@ static void print_table(const Bench *b) {
     double total = 0;
     list_work(b, work);
     for (size_t i = 0; i < KINDS; i++) total += seconds_of(b, i);
-    printf("\n%-24s %9s %7s  %s\n", "operation", "ms", "share", "speed, and share of its limit");
+    printf("\n%-24s %9s %7s %10s  %s\n", "operation", "ms", "share", "MB packed", "speed, and share of its limit");
     for (size_t i = 0; i < KINDS; i++) {
         const Work *w = &work[i];
         const double spent = seconds_of(b, i), flops = w->flops / spent, bytes = w->bytes / spent;
         if (!(spent > 0) || (spent < 1e-3 * total && !(w->flops > 0 || w->bytes > 0))) continue;
         printf("%-24s %9.3f %6.1f%%", w->name, 1e3 * spent, 100 * spent / total);
+        const double packed = packed_of(b, i);
+        if (packed > 0) printf(" %10.2f", packed);
+        else printf(" %10s", "");
         if (w->flops > 0) printf("  %7.1f GFLOP/s %4.0f%%", flops / 1e9, 100 * flops / peak);
         else if (w->bytes > 0) printf("  %7.1f GB/s    %4.0f%%", bytes / 1e9, 100 * bytes / b->bandwidth);
         putchar('\n');
@@ -229,6 +239,12 @@ static void print_json(const Bench *b, double step) {
         js_set(json, "bf16_peak_gflops", js_number(b->bf16 / 1e9));
         js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->bf16));
     }
+    Json *packed = js_object();
+    Work work[KINDS];
+    list_work(b, work);
+    for (size_t i = 0; i < KINDS; i++)
+        if (packed_of(b, i) > 0) js_set(packed, work[i].name, js_number(packed_of(b, i)));
+    js_set(json, "packed_mb", packed);
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
     js_set(json, "threads", js_size(b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
