@@ -124,6 +124,32 @@ static void check_rounded(GemmKernel kernel, const Case *x, const real *whole) {
     arena_free(&arena_b);
 }
 
+/* op(B) packed in two parts, in memory that holds NaN before. */
+static float *packed_b(GemmKernel kernel, const Product *o, const real *b, Arena *arena) {
+    const size_t columns = (o->n + PACKED_COLUMNS - 1) / PACKED_COLUMNS * PACKED_COLUMNS;
+    const size_t size = columns * (is_bf16(kernel) ? bf16_stride(o->k) / 2 : o->k);
+    const size_t middle = o->n / 2 / PACKED_COLUMNS * PACKED_COLUMNS;
+    arena_take(arena, size, sizeof(float));
+    arena_allocate(arena, "a packed matrix");
+    float *packed = arena_take(arena, size, sizeof *packed);
+    memset(packed, 0xff, size * sizeof *packed);
+    gemm_pack(kernel, o, b, (Range){middle, o->n}, packed);
+    gemm_pack(kernel, o, b, (Range){0, middle}, packed);
+    return packed;
+}
+
+/* The product with a packed B has the bits of `whole`. */
+static void check_packed(GemmKernel kernel, const Case *x, const real *whole) {
+    Arena arena = {0};
+    Product p = x->product;
+    const float *packed = packed_b(kernel, &p, x->b, &arena);
+    real *c = copied_reals(x->c, x->c_size);
+    p.operands = operands_rounded(is_bf16(kernel)) | OPERANDS_B_PACKED;
+    gemm(kernel, &p, x->a, packed, c);
+    assert_memory_equal(c, whole, x->c_size * sizeof *c);
+    arena_free(&arena);
+}
+
 static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flags, float alpha) {
     Case x = make(m, n, k, flags, alpha);
     const Product *p = &x.product;
@@ -139,6 +165,7 @@ static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flag
             else assert_true(c[i * p->ldc + j] == x.c[i * p->ldc + j]); /* nothing between the rows changes */
         }
     if (is_bf16(kernel)) check_rounded(kernel, &x, c);
+    check_packed(kernel, &x, c);
     support_release(NULL);
 }
 
@@ -259,7 +286,7 @@ static void gather(void *context, const Strip *s) {
 }
 
 /* Strips have the bits of the product that accumulates onto rows of the bias, also when k has several pieces, and when
-   it has so many (the last shape) that they are not packed at once. */
+   it has so many (the last shape) that a strip is no wider than a panel. */
 static void strips(void **state) {
     (void)state;
     static const size_t shapes[][3] = {{1, 1, 1},      {150, 100, 128}, {65, 776, 300},  {37, 97, 768},
@@ -276,14 +303,29 @@ static void strips(void **state) {
                 p->ldc = n;
                 for (size_t r = 0; bias && r < m; r++) memcpy(whole + r * n, bias, n * sizeof *whole);
                 gemm(kernels[l], p, x.a, x.b, whole);
-                gemm_strips(kernels[l], p, x.a, x.b, bias, &(StripConsumer){gather, &g});
+                Arena arena = {0};
+                const float *packed = packed_b(kernels[l], p, x.b, &arena);
+                gemm_strips(kernels[l], p, x.a, packed, bias, &(StripConsumer){gather, &g});
+                arena_free(&arena);
                 assert_memory_equal(g.c, whole, m * n * sizeof *whole);
                 assert_true(g.strips > 0 && isfinite(whole[0]));
                 support_release(NULL);
             }
 }
 
-/* A linear layer whose x and dy were rounded before: the numbers it gets from the same numbers as floats. */
+/* A weight (in, out) as the right operand of a linear layer's products. */
+static float *packed_weight(const real *w, size_t in, size_t out, Orientation as, Arena *arena) {
+    const size_t n = as == PLAIN ? out : in, k = as == PLAIN ? in : out, size = matmul_packed_size(k, n, true);
+    arena_take(arena, size, sizeof(float));
+    arena_allocate(arena, "a packed weight");
+    float *packed = arena_take(arena, size, sizeof *packed);
+    matmul_pack(&(Product){.op_b = as, .n = n, .k = k, .ldb = out, .operands = OPERANDS_ROUNDED}, w, (Range){0, n},
+                packed);
+    return packed;
+}
+
+/* A linear layer whose x and dy were rounded before, and whose weight was packed: the numbers it gets from the same
+   numbers as floats. */
 static void linear_layer_of_bf16(void **state) {
     (void)state;
     static const size_t shapes[][2] = {{40, 1}, {40, 15}, {40, 16}, {33, 17}, {40, 64}, {800, 150}, {35, 1601}};
@@ -291,9 +333,12 @@ static void linear_layer_of_bf16(void **state) {
         const size_t rows = 50, in = shapes[i][0], out = shapes[i][1];
         real *w = normal_reals(in * out, 1), *bias = normal_reals(out, 1), *x = normal_reals(rows * in, 1);
         real *dy = normal_reals(rows * out, 1);
-        Arena arena_x = {0}, arena_dy = {0};
+        Arena arena_x = {0}, arena_dy = {0}, arena_w = {0}, arena_wt = {0};
         const Bf16 *rounded_x = rounded(&arena_x, x, in, rows, in),
                    *rounded_dy = rounded(&arena_dy, dy, out, rows, out);
+        const float *packed = packed_weight(w, in, out, PLAIN, &arena_w),
+                    *transposed = packed_weight(w, in, out, TRANSPOSED, &arena_wt);
+        const Operands both = OPERANDS_A_BF16 | OPERANDS_B_PACKED;
         bf16_expand(dy, out, rounded_dy, bf16_stride(out), rows, out);
 
         real *expected[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
@@ -304,12 +349,12 @@ static void linear_layer_of_bf16(void **state) {
         linear_backward_input(expected[1], dy, w, rows, in, out, OPERANDS_ROUNDED);
         linear_backward_weight(expected[2], x, dy, rows, in, out, whole, true, OPERANDS_ROUNDED);
         linear_backward_bias(expected[3], dy, rows, out, whole.columns, OPERANDS_ROUNDED);
-        linear_forward(got[0], rounded_x, w, bias, rows, in, out, OPERANDS_A_BF16);
-        linear_backward_input(got[1], rounded_dy, w, rows, in, out, OPERANDS_A_BF16);
+        linear_forward(got[0], rounded_x, packed, bias, rows, in, out, both);
+        linear_backward_input(got[1], rounded_dy, transposed, rows, in, out, both);
         linear_backward_weight(got[2], rounded_x, rounded_dy, rows, in, out, whole, true, OPERANDS_BF16);
         linear_backward_bias(got[3], rounded_dy, rows, out, whole.columns, OPERANDS_B_BF16);
-        linear_forward_strips(rounded_x, w, bias, rows, in, out, OPERANDS_A_BF16, &(StripConsumer){gather, &y});
-        linear_backward_input_strips(rounded_dy, w, rows, in, out, OPERANDS_A_BF16, &(StripConsumer){gather, &dx});
+        linear_forward_strips(rounded_x, packed, bias, rows, in, out, both, &(StripConsumer){gather, &y});
+        linear_backward_input_strips(rounded_dy, transposed, rows, in, out, both, &(StripConsumer){gather, &dx});
         const size_t sizes[] = {rows * out, rows * in, in * out, out};
         for (size_t a = 0; a < COUNT_OF(sizes); a++) {
             assert_memory_equal(got[a], expected[a], sizes[a] * sizeof(real));
@@ -319,6 +364,8 @@ static void linear_layer_of_bf16(void **state) {
         assert_memory_equal(dx.c, expected[1], sizes[1] * sizeof(real));
         arena_free(&arena_x);
         arena_free(&arena_dy);
+        arena_free(&arena_w);
+        arena_free(&arena_wt);
         support_release(NULL);
     }
 }

@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include "gemm/bf16.h"
 #include "gemm/gemm.h"
 
 static int threads_offered;
@@ -19,14 +20,26 @@ __attribute__((constructor)) static void begin(void) {
 
 int matmul_threads_offered(void) { return threads_offered; }
 
+static bool rounds(const Product *o) { return (o->operands & OPERANDS_ROUNDED) != 0; }
+
 void matmul_product(const Product *o, const void *a, const void *b, real *c) {
     if (o->m == 0 || o->n == 0) return;
-    const GemmKernel kernel = kernels[o->operands != OPERANDS_REAL];
+    const GemmKernel kernel = kernels[rounds(o)];
     if (kernel != GEMM_NONE) gemm(kernel, o, a, b, c);
     else matmul_openblas(o, a, b, c);
 }
 
-void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
+size_t matmul_packed_size(size_t k, size_t n, bool rounded) {
+    const size_t columns = (n + PACKED_COLUMNS - 1) / PACKED_COLUMNS * PACKED_COLUMNS;
+    if (kernels[rounded] == GEMM_NONE) return 0;
+    return size_mul(columns, rounded ? bf16_stride(k) / 2 : k); /* a pair of bf16 is as large as a float */
+}
+
+void matmul_pack(const Product *o, const void *b, Range columns, float *packed) {
+    if (range_size(columns) > 0) gemm_pack(kernels[rounds(o)], o, b, columns, packed);
+}
+
+void matmul_strips(const Product *product, const void *a, const float *b, const real *bias,
                    const StripConsumer *consumer) {
     if (product->m > 0 && product->n > 0) gemm_strips(kernels[1], product, a, b, bias, consumer);
 }

@@ -21,13 +21,14 @@ typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
    memory as rows of bf16 already (gemm/bf16.h; lda and ldb are their strides). Where k runs along such rows (a PLAIN, b
    TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
    an even column. Of such an a, 15 rows beyond m are read but not used. Sums are of `real`. If real is double, nothing
-   is rounded, and no operand may be bf16. */
+   is rounded, and no operand may be bf16. With either, b may have been packed before (matmul_pack). */
 typedef enum {
     OPERANDS_REAL,
     OPERANDS_ROUNDED = 1,
     OPERANDS_A_BF16 = OPERANDS_ROUNDED | 2,
     OPERANDS_B_BF16 = OPERANDS_ROUNDED | 4,
-    OPERANDS_BF16 = OPERANDS_A_BF16 | OPERANDS_B_BF16
+    OPERANDS_BF16 = OPERANDS_A_BF16 | OPERANDS_B_BF16,
+    OPERANDS_B_PACKED = 8
 } Operands;
 static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
 /* Returns whether a (OPERANDS_A_BF16) or b (OPERANDS_B_BF16) is in memory as bf16. */
@@ -49,6 +50,17 @@ typedef struct {
    are said to be zero must be zero. */
 void matmul_product(const Product *product, const void *a, const void *b, real *c);
 
+/* Many products may share a right operand, as those of all threads share a weight. It is then packed once, in the
+   layout in which the kernels read it, and the products get OPERANDS_B_PACKED and the packed copy as b. The sums keep
+   their bits. OpenBLAS makes no use of this: its products get b as it is.
+
+   matmul_packed_size: the floats of memory for a copy of op(b) (k,n), in an arena; 0 with OpenBLAS.
+   matmul_pack: packs some columns of op(b) for products with these n, k, op_b, ldb and operands, of which B is not
+   bf16. The columns begin at a multiple of PACKED_COLUMNS, and end at one or at n; so threads can share them. */
+enum { PACKED_COLUMNS = 32 };
+size_t matmul_packed_size(size_t k, size_t n, bool rounded);
+void matmul_pack(const Product *product, const void *b, Range columns, float *packed);
+
 /* Some rows and some columns of C, complete. They are in a cache, and the next strip overwrites them. */
 typedef struct {
     Range rows, columns;
@@ -61,11 +73,11 @@ typedef struct {
     void *context;
 } StripConsumer;
 
-/* C = alpha op(a) op(b) + bias, WHOLE and of rounded operands, that is never in memory as a whole: the consumer gets
-   each of its entries once, in strips, and must compute no product itself. bias (n) is added to every row; NULL: none.
-   The sums have the bits of a matmul_product that accumulates onto rows of the bias. k is at least 1. Not where real is
-   double. */
-void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
+/* C = alpha op(a) op(b) + bias, WHOLE, of rounded operands and a b that is packed, that is never in memory as a whole:
+   the consumer gets each of its entries once, in strips, and must compute no product itself. bias (n) is added to every
+   row; NULL: none. The sums have the bits of a matmul_product that accumulates onto rows of the bias. k is at least 1.
+   Not where real is double. */
+void matmul_strips(const Product *product, const void *a, const float *b, const real *bias,
                    const StripConsumer *consumer);
 
 /* Loads OpenBLAS, unless it is loaded. Where it makes the products, it is loaded before main. An error has status

@@ -44,7 +44,7 @@ static const void *gradient_operand(const Activation *y, size_t row) {
     return y->kept_gradient ? (const void *)kept_gradient(y, row) : y->gradient + row * y->width;
 }
 
-/* The operands of a product whose A is an activation, or a gradient, and whose B is a weight. */
+/* The operands of a product whose A is an activation, or a gradient. */
 static Operands operands_with(const Worker *w, const Activation *x) { return x->kept ? OPERANDS_A_BF16 : operands(w); }
 static Operands gradient_operands(const Worker *w, const Activation *y) {
     return y->kept_gradient ? OPERANDS_A_BF16 : operands(w);
@@ -59,6 +59,12 @@ static real *weight(const Worker *w, TensorRole role, size_t layer) {
 }
 static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->gradients, role, layer);
+}
+
+/* Returns a weight as the right operand of products (OPERANDS_B_PACKED): packed, or for OpenBLAS as it is. */
+static const void *packed_weight(const Worker *w, TensorRole role, size_t layer, Orientation as) {
+    const Tensor *t = tensor_find(&w->m->tensors, role, layer);
+    return t->packed[as] ? t->packed[as] : (const void *)(w->m->parameters + t->offset);
 }
 
 void start_clock(const Worker *w) {
@@ -90,6 +96,27 @@ void barrier(const Worker *w) {
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
     const Pass *p = w->slice->pass;
     return dropout_make(p->training ? w->m->shape.dropout : 0, p->seed, p->micro_step, (uint32_t)(3 * layer) + site);
+}
+
+/* Threads take panels in turns, one weight's after another's, since a weight may have fewer panels than there are
+   threads. */
+void op_pack_weights(const Worker *w) {
+    const TensorTable *table = &w->m->tensors;
+    size_t panels = 0; /* of the weights before */
+    for (size_t i = 0; i < 2 * table->count; i++) {
+        const Tensor *t = &table->items[i / 2];
+        const Orientation as = i % 2 ? TRANSPOSED : PLAIN;
+        const Product product = {.op_b = as,
+                                 .n = t->size[as == PLAIN],
+                                 .k = t->size[as == TRANSPOSED],
+                                 .ldb = t->width,
+                                 .operands = operands(w)};
+        const Range own = range_split(product.n, PACKED_COLUMNS, (w->id + panels) % w->count, w->count);
+        if (!t->packed[as]) continue;
+        matmul_pack(&product, w->m->parameters + t->offset, own, t->packed[as]);
+        panels += (product.n + PACKED_COLUMNS - 1) / PACKED_COLUMNS;
+    }
+    end_operation(w, OP_PACK);
 }
 
 void op_embedding_forward(const Worker *w, const Activation *x) {
@@ -158,8 +185,9 @@ static void keep_strip(void *context, const Strip *s) {
 static void linear_layer(const Worker *w, const Activation *y, const Activation *x, TensorRole role,
                          void (*consume)(void *, const Strip *), const Activation *act) {
     const void *from = operand(x, w->rows.begin);
-    const real *W = weight(w, role, y->layer), *bias = weight(w, role + 1, y->layer);
-    const Operands both = operands_with(w, x);
+    const void *W = packed_weight(w, role, y->layer, PLAIN);
+    const real *bias = weight(w, role + 1, y->layer);
+    const Operands both = operands_with(w, x) | OPERANDS_B_PACKED;
     if (y->kept)
         linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width, both,
                               &(StripConsumer){consume, &(StripContext){w, y, act}});
@@ -173,8 +201,9 @@ void op_linear_forward(const Worker *w, const Activation *y, const Activation *x
 
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual) {
-    linear_backward_input(gradients(w, x), gradient_operand(y, w->rows.begin), weight(w, role, y->layer), rows_of(w),
-                          x->width, y->width, gradient_operands(w, y));
+    linear_backward_input(gradients(w, x), gradient_operand(y, w->rows.begin),
+                          packed_weight(w, role, y->layer, TRANSPOSED), rows_of(w), x->width, y->width,
+                          gradient_operands(w, y) | OPERANDS_B_PACKED);
     end_operation(w, OP_LINEAR_BACK);
     if (!residual) return;
     residual_add(gradients(w, x), gradients(w, residual), rows_of(w) * x->width);
@@ -296,8 +325,9 @@ void op_hidden_backward(const Worker *w, const Activation *fc, const Activation 
         op_linear_backward_input(w, act, proj, MLP_PROJ_W, NULL);
         activation_backward(gradients(w, fc), gradients(w, act), values(w, fc), rows_of(w) * fc->width);
     } else {
-        linear_backward_input_strips(gradient_operand(proj, w->rows.begin), weight(w, MLP_PROJ_W, proj->layer),
-                                     rows_of(w), act->width, proj->width, gradient_operands(w, proj),
+        linear_backward_input_strips(gradient_operand(proj, w->rows.begin),
+                                     packed_weight(w, MLP_PROJ_W, proj->layer, TRANSPOSED), rows_of(w), act->width,
+                                     proj->width, gradient_operands(w, proj) | OPERANDS_B_PACKED,
                                      &(StripConsumer){differentiate_strip, &(StripContext){w, fc, NULL}});
         end_operation(w, OP_LINEAR_BACK);
     }
@@ -323,27 +353,25 @@ void op_residual_backward(const Worker *w, const Activation *res, const Activati
 /* The logits are x W^T, with W (V,C): the token embedding when tied. So the forward pass is the product by
    which a linear layer with weight W gets the gradient of its input (dy W^T), and the gradient of x is that layer's
    forward pass. Plain: plain_logits_forward, plain_logits_backward. */
-static TensorRole output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
-
 void op_unembedding_forward(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    linear_backward_input(values(w, logits), values(w, x), weight(w, output_role(w), 0), rows_of(w), logits->width,
-                          x->width, operands(w));
+    linear_backward_input(values(w, logits), values(w, x), packed_weight(w, output_role(&w->m->shape), 0, TRANSPOSED),
+                          rows_of(w), logits->width, x->width, operands(w) | OPERANDS_B_PACKED);
     end_operation(w, OP_LOGITS);
 }
 
 void op_unembedding_backward_input(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    linear_forward(gradients(w, x), gradients(w, logits), weight(w, output_role(w), 0), NULL, rows_of(w), logits->width,
-                   x->width, operands(w));
+    linear_forward(gradients(w, x), gradients(w, logits), packed_weight(w, output_role(&w->m->shape), 0, PLAIN), NULL,
+                   rows_of(w), logits->width, x->width, operands(w) | OPERANDS_B_PACKED);
     end_operation(w, OP_LOGITS_BACK);
 }
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     const Tile own = {{0, logits->width}, columns_of(w, x->width)};
-    linear_backward_weight(weight_gradient(w, output_role(w), 0), shard_gradients(w, logits), shard_values(w, x),
-                           rows_of_shard(w), logits->width, x->width, own, true, operands(w));
+    linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0), shard_gradients(w, logits),
+                           shard_values(w, x), rows_of_shard(w), logits->width, x->width, own, true, operands(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 

@@ -5,6 +5,7 @@
 
 /* The operations of a pass that are timed. */
 typedef enum {
+    OP_PACK,  /* weights */
     OP_CLEAR, /* gradients to zero */
     OP_EMBEDDING,
     OP_LAYERNORM,

@@ -28,7 +28,7 @@ static Product product_with(Orientation w, size_t rows, size_t n, size_t k, Oper
                      .operands = operands};
 }
 
-void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+void linear_forward(real *y, const void *x, const void *w, const real *b, size_t rows, size_t in, size_t out,
                     Operands operands) {
     Product product = product_with(PLAIN, rows, out, in, operands);
     product.accumulate = b != NULL;
@@ -37,19 +37,19 @@ void linear_forward(real *y, const void *x, const real *w, const real *b, size_t
     matmul_product(&product, x, w, y);
 }
 
-void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows, size_t in, size_t out,
+void linear_backward_input(real *dx, const void *dy, const void *w, size_t rows, size_t in, size_t out,
                            Operands operands) {
     const Product product = product_with(TRANSPOSED, rows, in, out, operands);
     matmul_product(&product, dy, w, dx);
 }
 
-void linear_forward_strips(const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+void linear_forward_strips(const void *x, const void *w, const real *b, size_t rows, size_t in, size_t out,
                            Operands operands, const StripConsumer *consumer) {
     const Product product = product_with(PLAIN, rows, out, in, operands);
     matmul_strips(&product, x, w, b, consumer);
 }
 
-void linear_backward_input_strips(const void *dy, const real *w, size_t rows, size_t in, size_t out, Operands operands,
+void linear_backward_input_strips(const void *dy, const void *w, size_t rows, size_t in, size_t out, Operands operands,
                                   const StripConsumer *consumer) {
     const Product product = product_with(TRANSPOSED, rows, in, out, operands);
     matmul_strips(&product, dy, w, NULL, consumer);

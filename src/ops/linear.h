@@ -6,17 +6,17 @@
 #include "gemm/matmul.h"
 
 /* y (rows, out) = x (rows, in) w (in, out) + b (out); b may be NULL. Overwrites y. Plain: plain_linear_forward. */
-void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+void linear_forward(real *y, const void *x, const void *w, const real *b, size_t rows, size_t in, size_t out,
                     Operands operands);
 
 /* dL/dx = dL/dy W^T. Overwrites dx (rows, in). With OPERANDS_A_BF16 dy is bf16. Plain: plain_linear_backward. */
-void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows, size_t in, size_t out,
+void linear_backward_input(real *dx, const void *dy, const void *w, size_t rows, size_t in, size_t out,
                            Operands operands);
 
 /* The two functions above for operands that are rounded, with y and dx handed over in strips (matmul_strips). */
-void linear_forward_strips(const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+void linear_forward_strips(const void *x, const void *w, const real *b, size_t rows, size_t in, size_t out,
                            Operands operands, const StripConsumer *consumer);
-void linear_backward_input_strips(const void *dy, const real *w, size_t rows, size_t in, size_t out, Operands operands,
+void linear_backward_input_strips(const void *dy, const void *w, size_t rows, size_t in, size_t out, Operands operands,
                                   const StripConsumer *consumer);
 
 /* dL/dW = x^T dL/dy, for `tile` of W only: threads split the tiles of W, so that each entry is one sum over all rows in

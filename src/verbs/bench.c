@@ -15,7 +15,7 @@
 #include "train/step.h"
 #include "train/summary.h"
 
-enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
+enum { STEPS_MIN = 3, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
 enum { BATCH, SHARDS, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step outside the pass over the model */
 static const size_t MOVED = (size_t)1 << 20;         /* numbers in an array: 4 MB */
 
@@ -144,6 +144,7 @@ static void list_work(const Bench *b, Work work[KINDS]) {
     const double linear = 2 * rows * model_linear_weights(s), norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const double attention = rows * L * attention_flops(&s->attention, s->T);
     const double residual = s->dropout > 0 ? 4 : s->pre_norm ? 0 : 6; /* arrays in the backward pass of a block */
+    work[OP_PACK] = (Work){"packing weights", .bytes = 4 * (model_linear_weights(s) + C * V) * size};
     work[OP_CLEAR] = (Work){"zeroing gradients", .bytes = S * (P - model_linear_weights(s)) * size};
     work[OP_EMBEDDING] = (Work){"embedding", .bytes = 3 * rows * C * size};
     work[OP_LAYERNORM] = (Work){"LayerNorm", .bytes = 2 * norms * rows * C * size};
@@ -267,7 +268,7 @@ static void prepare(Bench *b, size_t threads) {
     tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
 }
 
-/* Warms up for a second, then makes steps for about `seconds`, at least eight. The peak is measured before the steps
+/* Warms up for a second, then makes steps for about `seconds`, at least three. The peak is measured before the steps
    and after them, and the larger one counts. After a caught signal returns early with what was measured. */
 static void measure(Bench *b) {
     const double warming = omp_get_wtime();
@@ -301,7 +302,7 @@ static int run(const Command *command) {
 }
 
 static const Option OPTIONS[] = {
-    {"seconds", "S", "how long to measure (default 8; eight steps at least)", OPTION_NUMBER, &seconds, 0, 1000000},
+    {"seconds", "S", "how long to measure (default 8; three steps at least)", OPTION_NUMBER, &seconds, 0, 1000000},
     {"json", NULL, "print one line of JSON", OPTION_SWITCH, &as_json, 0, 0},
     {0},
 };
