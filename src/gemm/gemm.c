@@ -52,8 +52,6 @@ static inline size_t panel_at(const Piece *piece, size_t j, size_t width) {
     return j * piece->panel_depth + piece->above * width;
 }
 
-static inline bool b_is_packed(const Product *o) { return (o->operands & OPERANDS_B_PACKED) != 0; }
-
 /* Rows cut into tiles: the first `higher` of them have one row more than the others. */
 typedef struct {
     size_t count, height, higher;
@@ -191,9 +189,9 @@ static const struct {
 /* The processor that a kernel needs, and its functions; NULL: this build does not have it. */
 static const struct {
     CpuLevel needed;
-    void (*gemm)(const Product *, const void *, const void *, real *, real *);
-    void (*strips)(const Product *, const void *, const float *, const real *, const StripConsumer *, real *, real *);
-    void (*pack)(const Product *, const void *, Range, float *);
+    void (*gemm)(const Product *, real *, real *);
+    void (*strips)(const Product *, const real *, const StripConsumer *, real *, real *);
+    void (*pack)(const Product *, Range, float *);
 } KERNELS[GEMM_AMX_BF16 + 1] = {
 #ifdef WIDE
     [GEMM_AVX2] = {CPU_AVX2, gemm_avx2, gemm_strips_avx2, pack_avx2},
@@ -225,17 +223,12 @@ size_t gemm_buffer_bytes(GemmKernel kernel) { return kernel == GEMM_NONE ? 0 : s
 
 size_t gemm_packed_bytes(void) { return packed_bytes; }
 
-void gemm(GemmKernel kernel, const Product *o, const void *a, const void *b, real *c) {
-    KERNELS[kernel].gemm(o, a, b, c, packed);
-}
+void gemm(GemmKernel kernel, const Product *o, real *c) { KERNELS[kernel].gemm(o, c, packed); }
 
-void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const float *b, const real *bias,
-                 const StripConsumer *consumer) {
+void gemm_strips(GemmKernel kernel, const Product *product, const real *bias, const StripConsumer *consumer) {
     Product o = *product;
     o.accumulate = bias != NULL; /* the strip, onto which the bias is copied */
-    KERNELS[kernel].strips(&o, a, b, bias, consumer, packed, strip);
+    KERNELS[kernel].strips(&o, bias, consumer, packed, strip);
 }
 
-void gemm_pack(GemmKernel kernel, const Product *o, const void *b, Range columns, float *to) {
-    KERNELS[kernel].pack(o, b, columns, to);
-}
+void gemm_pack(GemmKernel kernel, const Product *o, Range columns, float *to) { KERNELS[kernel].pack(o, columns, to); }

@@ -45,8 +45,7 @@ size_t gemm_packed_bytes(void);
 
 /* The product as matmul_product and as matmul_strips define it, by a kernel that runs here. m, n and k are at least 1.
  */
-void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c);
-void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const float *b, const real *bias,
-                 const StripConsumer *consumer);
+void gemm(GemmKernel kernel, const Product *product, real *c);
+void gemm_strips(GemmKernel kernel, const Product *product, const real *bias, const StripConsumer *consumer);
 /* Packs B as matmul_pack defines it, for products by this kernel. */
-void gemm_pack(GemmKernel kernel, const Product *product, const void *b, Range columns, float *packed);
+void gemm_pack(GemmKernel kernel, const Product *product, Range columns, float *packed);

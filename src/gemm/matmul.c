@@ -20,28 +20,25 @@ __attribute__((constructor)) static void begin(void) {
 
 int matmul_threads_offered(void) { return threads_offered; }
 
-static bool rounds(const Product *o) { return (o->operands & OPERANDS_ROUNDED) != 0; }
-
-void matmul_product(const Product *o, const void *a, const void *b, real *c) {
+void matmul_product(const Product *o, real *c) {
     if (o->m == 0 || o->n == 0) return;
-    const GemmKernel kernel = kernels[rounds(o)];
-    if (kernel != GEMM_NONE) gemm(kernel, o, a, b, c);
-    else matmul_openblas(o, a, b, c);
+    const GemmKernel kernel = kernels[o->rounds];
+    if (kernel != GEMM_NONE) gemm(kernel, o, c);
+    else matmul_openblas(o, c);
 }
 
-size_t matmul_packed_size(size_t k, size_t n, bool rounded) {
+size_t matmul_packed_size(size_t k, size_t n, bool rounds) {
     const size_t columns = (n + PACKED_COLUMNS - 1) / PACKED_COLUMNS * PACKED_COLUMNS;
-    if (kernels[rounded] == GEMM_NONE) return 0;
-    return size_mul(columns, rounded ? bf16_stride(k) / 2 : k); /* a pair of bf16 is as large as a float */
+    if (kernels[rounds] == GEMM_NONE) return 0;
+    return size_mul(columns, rounds ? bf16_stride(k) / 2 : k); /* a pair of bf16 is as large as a float */
 }
 
-void matmul_pack(const Product *o, const void *b, Range columns, float *packed) {
-    if (range_size(columns) > 0) gemm_pack(kernels[rounds(o)], o, b, columns, packed);
+void matmul_pack(const Product *o, Range columns, float *packed) {
+    if (range_size(columns) > 0) gemm_pack(kernels[o->rounds], o, columns, packed);
 }
 
-void matmul_strips(const Product *product, const void *a, const float *b, const real *bias,
-                   const StripConsumer *consumer) {
-    if (product->m > 0 && product->n > 0) gemm_strips(kernels[1], product, a, b, bias, consumer);
+void matmul_strips(const Product *o, const real *bias, const StripConsumer *consumer) {
+    if (o->m > 0 && o->n > 0) gemm_strips(kernels[true], o, bias, consumer);
 }
 
 bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }

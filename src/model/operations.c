@@ -11,7 +11,7 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 
-static Operands operands(const Worker *w) { return operands_rounded(w->m->shape.attention.bf16); }
+static bool rounds(const Worker *w) { return w->m->shape.attention.bf16; }
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
 static size_t rows_of_shard(const Worker *w) { return range_size(w->shard_rows); }
 static size_t T_of(const Worker *w) { return w->slice->batch->T; }
@@ -36,18 +36,14 @@ static real *shard_gradients(const Worker *w, const Activation *a) {
 static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
 static Bf16 *kept_gradient(const Activation *a, size_t row) { return a->kept_gradient + row * bf16_stride(a->width); }
 
-/* Return an activation, or a gradient, from a row on, as products read it: bf16 if it is stored in bf16. */
-static const void *operand(const Activation *x, size_t row) {
-    return x->kept ? (const void *)kept(x, row) : x->values + row * x->width;
+/* Return an activation, or a gradient, from a row on, as products read it. */
+static Operand operand(const Activation *x, size_t row) {
+    if (x->kept) return (Operand){kept(x, row), bf16_stride(x->width), FORM_BF16};
+    return (Operand){x->values + row * x->width, x->width, FORM_REAL};
 }
-static const void *gradient_operand(const Activation *y, size_t row) {
-    return y->kept_gradient ? (const void *)kept_gradient(y, row) : y->gradient + row * y->width;
-}
-
-/* The operands of a product whose A is an activation, or a gradient. */
-static Operands operands_with(const Worker *w, const Activation *x) { return x->kept ? OPERANDS_A_BF16 : operands(w); }
-static Operands gradient_operands(const Worker *w, const Activation *y) {
-    return y->kept_gradient ? OPERANDS_A_BF16 : operands(w);
+static Operand gradient_operand(const Activation *y, size_t row) {
+    if (y->kept_gradient) return (Operand){kept_gradient(y, row), bf16_stride(y->width), FORM_BF16};
+    return (Operand){y->gradient + row * y->width, y->width, FORM_REAL};
 }
 
 /* This thread's scratch: for attention, or for a row that is computed and then kept in bf16. */
@@ -61,10 +57,11 @@ static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->gradients, role, layer);
 }
 
-/* Returns a weight as the right operand of products (OPERANDS_B_PACKED): packed, or for OpenBLAS as it is. */
-static const void *packed_weight(const Worker *w, TensorRole role, size_t layer, Orientation as) {
+/* A weight as the right operand of products: packed, or for OpenBLAS as it is. */
+static Operand weight_operand(const Worker *w, TensorRole role, size_t layer, Orientation as) {
     const Tensor *t = tensor_find(&w->m->tensors, role, layer);
-    return t->packed[as] ? t->packed[as] : (const void *)(w->m->parameters + t->offset);
+    if (t->packed[as]) return (Operand){t->packed[as], 0, FORM_PACKED};
+    return (Operand){w->m->parameters + t->offset, t->width, FORM_REAL};
 }
 
 void start_clock(const Worker *w) {
@@ -109,11 +106,11 @@ void op_pack_weights(const Worker *w) {
         const Product product = {.op_b = as,
                                  .n = t->size[as == PLAIN],
                                  .k = t->size[as == TRANSPOSED],
-                                 .ldb = t->width,
-                                 .operands = operands(w)};
+                                 .b = {w->m->parameters + t->offset, t->width, FORM_REAL},
+                                 .rounds = rounds(w)};
         const Range own = range_split(product.n, PACKED_COLUMNS, (w->id + panels) % w->count, w->count);
         if (!t->packed[as]) continue;
-        matmul_pack(&product, w->m->parameters + t->offset, own, t->packed[as]);
+        matmul_pack(&product, own, t->packed[as]);
         panels += (product.n + PACKED_COLUMNS - 1) / PACKED_COLUMNS;
     }
     end_operation(w, OP_PACK);
@@ -184,14 +181,12 @@ static void keep_strip(void *context, const Strip *s) {
 /* y = x W + b. Where y is kept in bf16, `consume` gets its strips. */
 static void linear_layer(const Worker *w, const Activation *y, const Activation *x, TensorRole role,
                          void (*consume)(void *, const Strip *), const Activation *act) {
-    const void *from = operand(x, w->rows.begin);
-    const void *W = packed_weight(w, role, y->layer, PLAIN);
+    const Operand from = operand(x, w->rows.begin), W = weight_operand(w, role, y->layer, PLAIN);
     const real *bias = weight(w, role + 1, y->layer);
-    const Operands both = operands_with(w, x) | OPERANDS_B_PACKED;
     if (y->kept)
-        linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width, both,
+        linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width,
                               &(StripConsumer){consume, &(StripContext){w, y, act}});
-    else linear_forward(values(w, y), from, W, bias, rows_of(w), x->width, y->width, both);
+    else linear_forward(values(w, y), from, W, bias, rows_of(w), x->width, y->width, rounds(w));
     end_operation(w, OP_LINEAR);
 }
 
@@ -202,8 +197,7 @@ void op_linear_forward(const Worker *w, const Activation *y, const Activation *x
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual) {
     linear_backward_input(gradients(w, x), gradient_operand(y, w->rows.begin),
-                          packed_weight(w, role, y->layer, TRANSPOSED), rows_of(w), x->width, y->width,
-                          gradient_operands(w, y) | OPERANDS_B_PACKED);
+                          weight_operand(w, role, y->layer, TRANSPOSED), rows_of(w), x->width, y->width, rounds(w));
     end_operation(w, OP_LINEAR_BACK);
     if (!residual) return;
     residual_add(gradients(w, x), gradients(w, residual), rows_of(w) * x->width);
@@ -212,12 +206,11 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(w, role + 1, y->layer);
-    const void *dy = gradient_operand(y, w->shard_rows.begin);
-    const Operands both = operands_with(w, x) | (y->kept_gradient ? OPERANDS_B_BF16 : operands(w));
+    const Operand dy = gradient_operand(y, w->shard_rows.begin);
     linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->shard_rows.begin), dy, rows_of_shard(w),
-                           x->width, y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
-                           both);
-    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), y->width, columns_of(w, y->width), both);
+                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
+                           rounds(w));
+    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width));
     end_operation(w, OP_LINEAR_WEIGHTS);
 }
 
@@ -326,9 +319,8 @@ void op_hidden_backward(const Worker *w, const Activation *fc, const Activation 
         activation_backward(gradients(w, fc), gradients(w, act), values(w, fc), rows_of(w) * fc->width);
     } else {
         linear_backward_input_strips(gradient_operand(proj, w->rows.begin),
-                                     packed_weight(w, MLP_PROJ_W, proj->layer, TRANSPOSED), rows_of(w), act->width,
-                                     proj->width, gradient_operands(w, proj) | OPERANDS_B_PACKED,
-                                     &(StripConsumer){differentiate_strip, &(StripContext){w, fc, NULL}});
+                                     weight_operand(w, MLP_PROJ_W, proj->layer, TRANSPOSED), rows_of(w), act->width,
+                                     proj->width, &(StripConsumer){differentiate_strip, &(StripContext){w, fc, NULL}});
         end_operation(w, OP_LINEAR_BACK);
     }
     end_operation(w, OP_ACTIVATION_BACK);
@@ -355,23 +347,26 @@ void op_residual_backward(const Worker *w, const Activation *res, const Activati
    forward pass. Plain: plain_logits_forward, plain_logits_backward. */
 void op_unembedding_forward(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    linear_backward_input(values(w, logits), values(w, x), packed_weight(w, output_role(&w->m->shape), 0, TRANSPOSED),
-                          rows_of(w), logits->width, x->width, operands(w) | OPERANDS_B_PACKED);
+    linear_backward_input(values(w, logits), operand(x, w->rows.begin),
+                          weight_operand(w, output_role(&w->m->shape), 0, TRANSPOSED), rows_of(w), logits->width,
+                          x->width, rounds(w));
     end_operation(w, OP_LOGITS);
 }
 
 void op_unembedding_backward_input(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    linear_forward(gradients(w, x), gradients(w, logits), packed_weight(w, output_role(&w->m->shape), 0, PLAIN), NULL,
-                   rows_of(w), logits->width, x->width, operands(w) | OPERANDS_B_PACKED);
+    linear_forward(gradients(w, x), gradient_operand(logits, w->rows.begin),
+                   weight_operand(w, output_role(&w->m->shape), 0, PLAIN), NULL, rows_of(w), logits->width, x->width,
+                   rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     const Tile own = {{0, logits->width}, columns_of(w, x->width)};
-    linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0), shard_gradients(w, logits),
-                           shard_values(w, x), rows_of_shard(w), logits->width, x->width, own, true, operands(w));
+    linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0),
+                           gradient_operand(logits, w->shard_rows.begin), operand(x, w->shard_rows.begin),
+                           rows_of_shard(w), x->width, own, true, rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 

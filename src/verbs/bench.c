@@ -41,21 +41,25 @@ typedef struct {
     double peak_rss;          /* megabytes */
 } Bench;
 
-/* Returns the operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16
-   (`operands`): the best of a few. Each thread computes its rows. */
-static double measure_products(const void *a, const void *b, real *c, size_t threads, bool openblas,
-                               Operands operands) {
-    const size_t n = PEAK_SIZE, row = n * (operands == OPERANDS_BF16 ? sizeof(Bf16) : sizeof(real));
+/* Returns the operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16: the best
+   of a few. Each thread computes its rows. */
+static double measure_products(const void *a, const void *b, real *c, size_t threads, bool openblas, Form form) {
+    const size_t n = PEAK_SIZE;
     double best = 0;
     for (int i = 0; i < PEAK_REPEATS; i++) {
         const double start = omp_get_wtime();
 #pragma omp parallel num_threads((int)threads)
         {
             Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
-            const Product product = {
-                .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .operands = operands};
-            const void *first = (const char *)a + rows.begin * row;
-            (openblas ? matmul_openblas : matmul_product)(&product, first, b, c + rows.begin * n);
+            const Product product = {.m = range_size(rows),
+                                     .n = n,
+                                     .k = n,
+                                     .a = operand_from((Operand){a, n, form}, rows.begin, 0),
+                                     .b = {b, n, form},
+                                     .rounds = form == FORM_BF16,
+                                     .ldc = n,
+                                     .alpha = 1};
+            (openblas ? matmul_openblas : matmul_product)(&product, c + rows.begin * n);
         }
         best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
     }
@@ -69,13 +73,13 @@ static void measure_peak(Bench *b) {
     matmul_load_openblas();
     real *x = arena_take(&arena, 3 * size, sizeof *x), *y = x + size, *z = y + size;
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
-    b->kernels = fmax(b->kernels, measure_products(x, y, z, threads, false, OPERANDS_REAL));
-    b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, OPERANDS_REAL));
+    b->kernels = fmax(b->kernels, measure_products(x, y, z, threads, false, FORM_REAL));
+    b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, FORM_REAL));
     b->sgemm = fmax(b->kernels, b->openblas);
     if (b->model.shape.attention.bf16) {
         Bf16 *rounded = (Bf16 *)z; /* x and y, which take half as much memory; the product then overwrites x */
         bf16_round(rounded, 0, x, 0, 1, 2 * size);
-        b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, OPERANDS_BF16));
+        b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, FORM_BF16));
     }
     arena_free(&arena);
 }
