@@ -888,10 +888,19 @@ check "share_of_peak" ok "$(echo "$(number step_ms) $(number gflop_per_step) $(n
         print (s / $4 < 1.001 && s / $4 > .999 && t / $5 < 1.001 && t / $5 > .999) ? "ok" : $0 }')"
 ends 0 "$train" bench tiny.ini --seconds 0 --threads 2 --set train.batch=4 --set train.shards=2
 check "the kinds of work of known size, however little time they take: $name" \
-    "zeroing gradients:embedding:LayerNorm:linear layers:attention:residual:activation:logits:loss:loss, backward:\
+    "packing weights:zeroing gradients:embedding:LayerNorm:linear layers:attention:residual:activation:logits:loss:loss, backward:\
 logits, backward:LayerNorm, backward:linear, inputs:linear, weights:attention, backward:activation, backward:\
 embedding, backward:sum over shards:gradient norm:update" \
     "$(grep 'ms.*share' -A 99 "$said/out" | grep ' G.*/s ' | cut -c 1-24 | sed 's/ *$//' | tr '\n' : | sed 's/:$//')"
+if grep -qs avx2 /proc/cpuinfo; then # weights are packed once a step, by however many threads, in however many passes
+    for settings in '--threads 1' '--threads 3' '--threads 2 --set train.shards=4 --set train.batch=4' '--set train.accumulate=3'; do
+        # shellcheck disable=SC2086
+        ends 0 "$train" bench tiny.ini --seconds 0 --json $settings
+        packed=$(number 'packing weights')
+        check "MB of packed weights: $name" "${once:=$packed}" "$packed"
+        check "weights packed by products: $name" 0 "$(grep -c '"linear layers":\|"linear, inputs":\|"logits":' "$said/out")"
+    done
+fi
 refuses 2 'usage: ./train bench' "$train" bench
 refuses 2 'missing.ini' "$train" bench missing.ini
 

@@ -248,6 +248,38 @@ static void threads_agree_within_rounding(void **state) {
     }
 }
 
+/* Products read weights as the last pass without same_parameters packed them. */
+static void weights_are_packed(void **state) {
+    (void)state;
+    if (!matmul_is_own()) skip();
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const ModelShape shape = {.T = 40,
+                                  .C = 48,
+                                  .F = 70,
+                                  .V = 37,
+                                  .L = 2,
+                                  .attention = {.H = 3, .D = 16, .multiplier = .25F, .bf16 = bf16},
+                                  .pre_norm = true};
+        Model model;
+        int32_t tokens[80], targets[80];
+        random_tokens(tokens, COUNT_OF(tokens), shape.V);
+        random_tokens(targets, COUNT_OF(targets), shape.V);
+        const Batch batch = {tokens, targets, 2, shape.T};
+        const Pass again = {.same_parameters = true};
+        model_make(&model, &shape, batch.B, 5, true);
+        tensors_initialize(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
+        for (TensorRole role = LM_HEAD; role >= ATTN_W; role--) {
+            const Tensor *t = tensor_find(&model.tensors, role, 0);
+            if (!t || t->dimensions < 2) continue;
+            const double before = model_forward(&model, &batch);
+            for (size_t i = 0; i < t->count; i++) model.parameters[t->offset + i] *= -2;
+            assert_true(model_pass(&model, &batch, &again) == before);
+            assert_true(model_forward(&model, &batch) != before);
+        }
+        support_release(NULL);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc == 4) { /* "INI RUN THREADS": train_elsewhere */
         train_here(argv[1], argv[2], strtoul(argv[3], NULL, 10));
@@ -258,6 +290,7 @@ int main(int argc, char **argv) {
         TRAINING_TEST(another_seed_is_another_run),
         TRAINING_TEST(threads_agree_within_rounding),
         TEST(bf16_is_close),
+        TEST(weights_are_packed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

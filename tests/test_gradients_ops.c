@@ -56,7 +56,11 @@ static void assert_untouched_outside(const real *x, size_t rows, size_t columns,
         if (i % columns < range.begin || i % columns >= range.end) assert_close(x[i], 1, 0, "%s[%zu]", name, i);
 }
 
-static void forward_linear(Layer *l) { linear_forward(l->y, l->x, l->w, l->b, l->rows, l->in, l->out, OPERANDS_REAL); }
+static Operand operand(const real *x, size_t width) { return (Operand){x, width, FORM_REAL}; }
+
+static void forward_linear(Layer *l) {
+    linear_forward(l->y, operand(l->x, l->in), operand(l->w, l->out), l->b, l->rows, l->in, l->out, false);
+}
 
 static void linear(void **state) {
     (void)state;
@@ -79,14 +83,14 @@ static void linear(void **state) {
         }
         assert_all_close(l.y, expected, rows * out, 1e-13, "y");
 
+        const Operand x = operand(l.x, in), dy = operand(l.dy, out), w = operand(l.w, out);
         real *dx = filled_reals(rows * in, NAN), *whole = filled_reals(in * out, 1), *parts = filled_reals(in * out, 1);
         real *db = bias ? filled_reals(out, 1) : NULL;
-        linear_backward_input(dx, l.dy, l.w, rows, in, out, OPERANDS_REAL);
-        linear_backward_weight(whole, l.x, l.dy, rows, in, out, (Tile){{0, in}, {0, out}}, true, OPERANDS_REAL);
+        linear_backward_input(dx, dy, w, rows, in, out, false);
+        linear_backward_weight(whole, x, dy, rows, out, (Tile){{0, in}, {0, out}}, true, false);
         for (size_t id = 0; id < 6; id++)
-            linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6), true, OPERANDS_REAL);
-        for (size_t id = 0; bias && id < 3; id++)
-            linear_backward_bias(db, l.dy, rows, out, range_split(out, 16, id, 3), OPERANDS_REAL);
+            linear_backward_weight(parts, x, dy, rows, out, tile_split(in, out, 4, id, 6), true, false);
+        for (size_t id = 0; bias && id < 3; id++) linear_backward_bias(db, dy, rows, range_split(out, 16, id, 3));
         assert_all_close(parts, whole, in * out, 1e-13, "parts of dw");
         minus_one(parts, in * out);
         check_layer(&l, "x", l.x, dx, rows * in);
@@ -96,13 +100,12 @@ static void linear(void **state) {
         Range some = {out / 3, out - out / 4};
         real *dw = filled_reals(in * out, 1);
         db = filled_reals(out, 1);
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some}, true, OPERANDS_REAL);
-        linear_backward_bias(db, l.dy, rows, out, some, OPERANDS_REAL);
+        linear_backward_weight(dw, x, dy, rows, out, (Tile){{0, in}, some}, true, false);
+        linear_backward_bias(db, dy, rows, some);
         assert_untouched_outside(dw, in, out, some, "dw");
         assert_untouched_outside(db, 1, out, some, "db");
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}}, true,
-                               OPERANDS_REAL); /* nothing to do */
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{in, in}, {0, out}}, true, OPERANDS_REAL);
+        linear_backward_weight(dw, x, dy, rows, out, (Tile){{0, in}, {out, out}}, true, false); /* nothing to do */
+        linear_backward_weight(dw, x, dy, rows, out, (Tile){{in, in}, {0, out}}, true, false);
         assert_untouched_outside(dw, in, out, some, "dw");
         support_release(NULL);
     }
@@ -262,7 +265,7 @@ static void embedding(void **state) {
 
 /* The logits of op_unembedding_forward: a linear layer by the transposed weight (V,C). */
 static void forward_unembedding(Layer *l) {
-    linear_backward_input(l->y, l->x, l->w, l->rows, l->out, l->in, OPERANDS_REAL);
+    linear_backward_input(l->y, operand(l->x, l->in), operand(l->w, l->in), l->rows, l->out, l->in, false);
 }
 
 static void unembedding(void **state) {
@@ -276,13 +279,13 @@ static void unembedding(void **state) {
         for (size_t i = 0; i < rows * V; i++)
             assert_close(l.y[i], dot(l.x + i / V * C, l.w + i % V * C, C), 1e-13 * (double)C, "logits[%zu]", i);
         real *dx = filled_reals(rows * C, NAN), *dw = filled_reals(V * C, 1);
-        linear_forward(dx, l.dy, l.w, NULL, rows, V, C, OPERANDS_REAL);
+        const Operand x = operand(l.x, C), dy = operand(l.dy, V);
+        linear_forward(dx, dy, operand(l.w, C), NULL, rows, V, C, false);
         Range middle = {C / 4, C - C / 3};
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, middle}, true, OPERANDS_REAL);
+        linear_backward_weight(dw, dy, x, rows, C, (Tile){{0, V}, middle}, true, false);
         assert_untouched_outside(dw, V, C, middle, "dw");
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){0, middle.begin}}, true,
-                               OPERANDS_REAL);
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){middle.end, C}}, true, OPERANDS_REAL);
+        linear_backward_weight(dw, dy, x, rows, C, (Tile){{0, V}, (Range){0, middle.begin}}, true, false);
+        linear_backward_weight(dw, dy, x, rows, C, (Tile){{0, V}, (Range){middle.end, C}}, true, false);
         minus_one(dw, V * C);
         check_layer(&l, "x", l.x, dx, rows * C);
         check_layer(&l, "w", l.w, dw, V * C);

@@ -40,10 +40,10 @@ STAND_IN(unlinkat, (int above, const char *name, int flags), (above, name, flags
    that makes them to this one (the Makefile's --wrap, which also chooses the names). */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 __typeof__(matmul_product) __real_matmul_product, __wrap_matmul_product;
-void __wrap_matmul_product(const Product *product, const void *a, const void *b, real *c) {
+void __wrap_matmul_product(const Product *product, real *c) {
     if (__atomic_load_n(&stops_at, __ATOMIC_RELAXED) >= 0 && __atomic_fetch_sub(&stops_at, 1, __ATOMIC_RELAXED) == 0)
         raise(SIGTERM);
-    __real_matmul_product(product, a, b, c);
+    __real_matmul_product(product, c);
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 

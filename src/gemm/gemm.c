@@ -10,8 +10,7 @@
 #include "base/range.h"
 #include "gemm/bf16.h"
 
-#ifndef REAL_DOUBLE
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined REAL_DOUBLE
 #define WIDE /* vectors, and kernels for them */
 #include <immintrin.h>
 #elif defined __aarch64__
@@ -29,22 +28,29 @@ enum {
     NEAR = 1 << 17,   /* entries of the largest C that is likely to be in a cache: half a megabyte */
     STRIP_ROWS = 96,  /* rows of a strip; AMX's strips are one tile high */
 };
-static _Thread_local float packed[DEPTH * (PACKED + BLOCK * TILE_ROWS)] __attribute__((aligned(64))); /* B, then A */
-static _Thread_local float strip[STRIP_ROWS * PACKED] __attribute__((aligned(64)));
+static _Thread_local real packed[DEPTH * (PACKED + BLOCK * TILE_ROWS)] __attribute__((aligned(64))); /* B, then A */
+static _Thread_local real strip[STRIP_ROWS * PACKED] __attribute__((aligned(64)));
+static _Thread_local size_t packed_bytes; /* of B, so far */
 
+#ifndef REAL_DOUBLE
 /* One piece of a product: steps of k from step `first` on, and the layout of its operands. */
 typedef struct {
-    const void *stored;  /* row 0 of A, as stored, from the piece's first step on */
-    bool packed;         /* whether A is packed, tile by tile */
-    const float *panels; /* B, packed */
-    size_t first, steps; /* the first step of k, and how many follow */
-    size_t depth, each;  /* how many elements these are, and how many steps an element has */
+    const float *panels;       /* B, packed */
+    size_t panel_depth, above; /* elements of k in a panel, and those of them that are before the piece */
+    size_t first, steps;       /* the first step of k, and how many follow */
+    size_t depth, each;        /* how many elements these are, and how many steps an element has */
     bool accumulate;
     bool is_far;      /* whether C is too large to be in a cache; AMX's kernel alone asks */
+    bool packed;      /* whether A is packed, tile by tile */
     const float *a;   /* A, packed or not, from row `origin` on */
     size_t row, step; /* the distances between its rows and between its steps, in elements */
     size_t origin;
 } Piece;
+
+/* Returns where the piece begins in the panel of this width that begins with column j. */
+static inline size_t panel_at(const Piece *piece, size_t j, size_t width) {
+    return j * piece->panel_depth + piece->above * width;
+}
 
 /* Rows cut into tiles: the first `higher` of them have one row more than the others. */
 typedef struct {
@@ -178,33 +184,28 @@ static const struct {
 #define PAIRS 2
 #include "gemm/gemm_kernel.h"
 
-static const struct {
-    void (*gemm)(const Product *, const void *, const void *, float *, float *);
-    void (*strips)(const Product *, const void *, const void *, const float *, const StripConsumer *, float *, float *);
-} KERNELS[] = {
-#ifdef WIDE
-    [GEMM_AVX2] = {gemm_avx2, gemm_strips_avx2},
-    [GEMM_AVX512] = {gemm_avx512, gemm_strips_avx512},
-    [GEMM_AVX512_BF16] = {gemm_avx512bf16, gemm_strips_avx512bf16},
-    [GEMM_AMX_BF16] = {gemm_amx, gemm_strips_amx},
-#endif
-    [GEMM_FLOAT4] = {gemm_float4, gemm_strips_float4},
-    [GEMM_EMULATED_BF16] = {gemm_emulated, gemm_strips_emulated}};
 #endif
 
-bool gemm_runs(GemmKernel kernel) {
-#ifdef REAL_DOUBLE
-    return (void)kernel, false;
-#else
-    static const CpuLevel needed[] = {[GEMM_FLOAT4] = CPU_OTHER,
-                                      [GEMM_AVX2] = CPU_AVX2,
-                                      [GEMM_AVX512] = CPU_AVX512,
-                                      [GEMM_EMULATED_BF16] = CPU_OTHER,
-                                      [GEMM_AVX512_BF16] = CPU_AVX512_BF16,
-                                      [GEMM_AMX_BF16] = CPU_AMX_BF16};
-    return kernel != GEMM_NONE && cpu_level() >= needed[kernel];
+/* The processor that a kernel needs, and its functions; NULL: this build does not have it. */
+static const struct {
+    CpuLevel needed;
+    void (*gemm)(const Product *, real *, real *);
+    void (*strips)(const Product *, const real *, const StripConsumer *, real *, real *);
+    void (*pack)(const Product *, Range, float *);
+} KERNELS[GEMM_AMX_BF16 + 1] = {
+#ifdef WIDE
+    [GEMM_AVX2] = {CPU_AVX2, gemm_avx2, gemm_strips_avx2, pack_avx2},
+    [GEMM_AVX512] = {CPU_AVX512, gemm_avx512, gemm_strips_avx512, pack_avx512},
+    [GEMM_AVX512_BF16] = {CPU_AVX512_BF16, gemm_avx512bf16, gemm_strips_avx512bf16, pack_avx512bf16},
+    [GEMM_AMX_BF16] = {CPU_AMX_BF16, gemm_amx, gemm_strips_amx, pack_amx},
 #endif
-}
+#ifndef REAL_DOUBLE
+    [GEMM_FLOAT4] = {CPU_OTHER, gemm_float4, gemm_strips_float4, pack_float4},
+    [GEMM_EMULATED_BF16] = {CPU_OTHER, gemm_emulated, gemm_strips_emulated, pack_emulated},
+#endif
+};
+
+bool gemm_runs(GemmKernel kernel) { return KERNELS[kernel].gemm && cpu_level() >= KERNELS[kernel].needed; }
 
 GemmKernel gemm_best(bool bf16) {
 #ifdef __x86_64__
@@ -218,28 +219,16 @@ GemmKernel gemm_best(bool bf16) {
     return GEMM_NONE;
 }
 
-size_t gemm_buffer_bytes(GemmKernel kernel) {
-#ifndef REAL_DOUBLE
-    if (kernel != GEMM_NONE) return sizeof packed + sizeof strip;
-#endif
-    return (void)kernel, 0;
-}
+size_t gemm_buffer_bytes(GemmKernel kernel) { return kernel == GEMM_NONE ? 0 : sizeof packed + sizeof strip; }
 
-void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c) {
-#ifdef REAL_DOUBLE
-    (void)kernel, (void)product, (void)a, (void)b, (void)c;
-#else
-    KERNELS[kernel].gemm(product, a, b, c, packed);
-#endif
-}
+size_t gemm_packed_bytes(void) { return packed_bytes; }
 
-void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const void *b, const real *bias,
-                 const StripConsumer *consumer) {
-#ifdef REAL_DOUBLE
-    (void)kernel, (void)product, (void)a, (void)b, (void)bias, (void)consumer;
-#else
+void gemm(GemmKernel kernel, const Product *o, real *c) { KERNELS[kernel].gemm(o, c, packed); }
+
+void gemm_strips(GemmKernel kernel, const Product *product, const real *bias, const StripConsumer *consumer) {
     Product o = *product;
     o.accumulate = bias != NULL; /* the strip, onto which the bias is copied */
-    KERNELS[kernel].strips(&o, a, b, bias, consumer, packed, strip);
-#endif
+    KERNELS[kernel].strips(&o, bias, consumer, packed, strip);
 }
+
+void gemm_pack(GemmKernel kernel, const Product *o, Range columns, float *to) { KERNELS[kernel].pack(o, columns, to); }

@@ -2,10 +2,11 @@
    inner dimensions of 32 to some thousand, where a general BLAS spends a fifth of its time on preparation. docs/gemm.md
    explains the words tile, panel, piece and strip, and has measurements.
 
-   How: B is packed into panels as wide as a tile, which stay in the second-level cache; a tile of C is accumulated in
-   registers over up to 384 steps of k, with bf16 768, while its panel, or with AMX its rows of A, is in the first-level
-   cache (Goto and van de Geijn 2008; the tile as in BLIS, Van Zee and van de Geijn 2015). A is packed as well, tile by
-   tile, if it must be rounded, or if it is transposed and large or of bf16; otherwise it is read in place.
+   How: B is packed into panels as wide as a tile, by the product or before it by gemm_pack; they stay in the
+   second-level cache; a tile of C is accumulated in registers over up to 384 steps of k, with bf16 768, while its
+   panel, or with AMX its rows of A, is in the first-level cache (Goto and van de Geijn 2008; the tile as in BLIS, Van
+   Zee and van de Geijn 2015). A is packed as well, tile by tile, if it must be rounded, or if it is transposed and
+   large or of bf16; otherwise it is read in place.
 
    With gemm_strips, C is computed into a buffer that stays in the second-level cache, a strip of rows and columns at a
    time, so that what is done with C next finds it there, and C takes no memory.
@@ -40,8 +41,12 @@ GemmKernel gemm_best(bool bf16);
 /* Bytes of each thread's buffers, for packed operands and a strip; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);
 
+/* Bytes of B that this thread has packed since it started. */
+size_t gemm_packed_bytes(void);
+
 /* The product as matmul_product and as matmul_strips define it, by a kernel that runs here. m, n and k are at least 1.
  */
-void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c);
-void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const void *b, const real *bias,
-                 const StripConsumer *consumer);
+void gemm(GemmKernel kernel, const Product *product, real *c);
+void gemm_strips(GemmKernel kernel, const Product *product, const real *bias, const StripConsumer *consumer);
+/* Packs B as matmul_pack defines it, for products by this kernel. */
+void gemm_pack(GemmKernel kernel, const Product *product, Range columns, float *packed);

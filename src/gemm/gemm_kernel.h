@@ -21,21 +21,13 @@ typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
 typedef int NAME(ints) __attribute__((vector_size(4 * LANES)));
 
-/* Return whether A or B is in memory as bf16. In a kernel of floats, the constant EACH shows the compiler that neither
- * is. */
-static inline bool NAME(a_is_bf16)(const Product *o) {
-    return EACH == 2 && operand_is_bf16(o->operands, OPERANDS_A_BF16);
-}
-static inline bool NAME(b_is_bf16)(const Product *o) {
-    return EACH == 2 && operand_is_bf16(o->operands, OPERANDS_B_BF16);
-}
+/* Returns whether an operand is in memory as bf16. In a kernel of floats, the constant EACH shows the compiler that
+   none is. */
+static inline bool NAME(is_bf16)(Operand x) { return EACH == 2 && x.form == FORM_BF16; }
 
-/* The address of an entry of A or B, by its row and column as stored. */
-static inline const void *NAME(stored_a)(const Product *o, const void *a, size_t row, size_t column) {
-    return (const char *)a + (row * o->lda + column) * size_of(NAME(a_is_bf16)(o));
-}
-static inline const void *NAME(stored_b)(const Product *o, const void *b, size_t row, size_t column) {
-    return (const char *)b + (row * o->ldb + column) * size_of(NAME(b_is_bf16)(o));
+/* The address of an entry of an operand, by its row and column as stored. */
+static inline const void *NAME(stored)(Operand x, size_t row, size_t column) {
+    return (const char *)x.rows + (row * x.stride + column) * size_of(NAME(is_bf16)(x));
 }
 
 /* Returns how many elements hold `steps` steps of k. */
@@ -234,7 +226,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
                 for (size_t i = rows; i < 2 * rows && row + i < o->m; i++)
                     prefetch(a + i * piece->row, piece->depth * sizeof *a);
             a += k.begin * piece->step;
-            const float *b = piece->panels + j * piece->depth + k.begin * width;
+            const float *b = piece->panels + panel_at(piece, j, width) + k.begin * width;
             float *out = c + (row - top) * ldc + j;
             float whole[ROWS * VECTORS * LANES]; /* a tile of which only the first columns belong to C */
             const bool is_part = left < width;
@@ -303,29 +295,24 @@ static TARGET void NAME(pack_rows)(float *out, const float *x, size_t stride, si
     }
 }
 
-/* out (n): elements of a transposed A, from step `step` of `steps` and from `row` on. */
-static inline __attribute__((always_inline)) TARGET void
-NAME(elements_of_a)(const Product *o, float *out, const void *a, size_t step, size_t steps, size_t row, size_t n) {
-    const void *x = NAME(stored_a)(o, a, step, row),
-               *next = step + 1 < steps ? NAME(stored_a)(o, a, step + 1, row) : NULL;
-    NAME(elements)(NAME(a_is_bf16)(o), out, x, next, n);
-}
-
-/* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS). A tile that read A in place would touch
-   another page at each step. */
-static TARGET void NAME(pack_a)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
+/* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS), for `steps` steps from step `first` on. A tile
+   that read A in place would touch another page at each step. */
+static TARGET void NAME(pack_a)(const Product *o, size_t first, size_t steps, const Tiles *tiles, size_t from,
                                 size_t to, float *out) {
-    const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first, depth = NAME(depth_of)(steps);
+    const size_t top = tile_row(tiles, from), columns = tile_row(tiles, to) - top, depth = NAME(depth_of)(steps);
+    const bool bf16 = NAME(is_bf16)(o->a);
     for (size_t p = 0; p < depth; p++) {
-        if (p + AHEAD < depth)
-            prefetch(NAME(stored_a)(o, a, EACH * (p + AHEAD), first), columns * size_of(NAME(a_is_bf16)(o)));
+        const size_t step = first + EACH * p;
+        if (p + AHEAD < depth) prefetch(NAME(stored)(o->a, step + EACH * AHEAD, top), columns * size_of(bf16));
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             float *to_tile = out + ((t - from) * depth + p) * ROWS;
+            const void *x = NAME(stored)(o->a, step, row),
+                       *next = EACH * p + 1 < steps ? NAME(stored)(o->a, step + 1, row) : NULL;
             if (EACH * p >= steps) memset(to_tile, 0, ROWS * sizeof *to_tile);
             else if (row + ROWS <= o->m) /* a few rows of the next tile as well, so that their number is constant */
-                NAME(elements_of_a)(o, to_tile, a, EACH * p, steps, row, ROWS);
-            else NAME(elements_of_a)(o, to_tile, a, EACH * p, steps, row, rows);
+                NAME(elements)(bf16, to_tile, x, next, ROWS);
+            else NAME(elements)(bf16, to_tile, x, next, rows);
         }
     }
 }
@@ -345,7 +332,7 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
 /* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), from which the processor's
    tiles can be loaded; depth is a multiple of LANES. It transposes whole blocks, so it also writes rows beyond the last
    one, which are not used. */
-static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
+static TARGET void NAME(pack_a_rows)(const Product *o, size_t first, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
     const size_t depth = NAME(depth_of)(steps);
     for (size_t t = from; t < to; out += tile_rows(tiles, t++) * depth)
@@ -353,102 +340,107 @@ static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t ste
             float columns[LANES * ROWS];
             const size_t left = steps - EACH * p, own = left < EACH * LANES ? left : EACH * LANES;
             for (size_t next = EACH * LANES; next < 2 * EACH * LANES && next < left; next++)
-                prefetch(NAME(stored_a)(o, a, EACH * p + next, tile_row(tiles, t)), ROWS * size_of(NAME(a_is_bf16)(o)));
-            NAME(pack_a)(o, NAME(stored_a)(o, a, EACH * p, 0), own, tiles, t, t + 1, columns);
+                prefetch(NAME(stored)(o->a, first + EACH * p + next, tile_row(tiles, t)),
+                         ROWS * size_of(NAME(is_bf16)(o->a)));
+            NAME(pack_a)(o, first + EACH * p, own, tiles, t, t + 1, columns);
             for (size_t i = 0; i < tile_rows(tiles, t); i += LANES)
                 NAME(transpose)(columns + i, ROWS, out + i * depth + p, depth);
         }
 }
 
-/* Packs `columns` columns of op(B), `steps` rows of it from `b` on, as panels (depth, width). The last panel may be
-   narrower, and has zeros beyond the columns. */
-static TARGET void NAME(pack_b)(const Product *o, const void *b, size_t steps, size_t columns, float *panels) {
-    const size_t wide = (size_t)VECTORS * LANES, depth = NAME(depth_of)(steps);
+/* Packs `columns` columns of op(B) from `column` on, for the steps of a piece, as panels (depth, width) in the piece's
+   layout. The last panel may be narrower, and has zeros beyond the columns. */
+static TARGET void NAME(pack_b)(const Product *o, const Piece *piece, size_t column, size_t columns, float *panels) {
+    const size_t wide = (size_t)VECTORS * LANES, steps = piece->steps, depth = piece->depth;
+    const bool bf16 = NAME(is_bf16)(o->b);
+    packed_bytes += columns * depth * sizeof *panels;
     for (size_t j = 0; j < columns && o->op_b == TRANSPOSED; j += wide) {
         const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < wide ? left : wide;
         float pairs[PAIRS ? (size_t)VECTORS * LANES * DEPTH : 1];
-        const float *elements = NAME(stored_b)(o, b, j, 0);
-        size_t stride = o->ldb / (NAME(b_is_bf16)(o) ? EACH : 1);
-        if (EACH == 2 && !NAME(b_is_bf16)(o)) {
+        const float *elements = NAME(stored)(o->b, column + j, piece->first);
+        size_t stride = o->b.stride / (bf16 ? EACH : 1);
+        if (EACH == 2 && !bf16) {
             NAME(pack_rows)(pairs, elements, stride, own, steps);
             elements = pairs;
             stride = depth;
         }
-        NAME(pack_transposed)(panels + j * depth, width, elements, stride, depth, own);
+        NAME(pack_transposed)(panels + panel_at(piece, j, width), width, elements, stride, depth, own);
     }
     for (size_t p = 0; p < depth && o->op_b == PLAIN; p++) {
+        const size_t step = piece->first + EACH * p;
         const bool is_last = EACH * p + 1 >= steps;
-        if (p + AHEAD < depth)
-            prefetch(NAME(stored_b)(o, b, EACH * (p + AHEAD), 0), columns * size_of(NAME(b_is_bf16)(o)));
+        if (p + AHEAD < depth) prefetch(NAME(stored)(o->b, step + EACH * AHEAD, column), columns * size_of(bf16));
         for (size_t j = 0; j < columns; j += wide) {
             const size_t left = columns - j, width = left <= LANES ? LANES : wide;
             const size_t own = EACH * p >= steps ? 0 : left < width ? left : width;
-            const void *row = NAME(stored_b)(o, b, EACH * p, j),
-                       *next = is_last ? NULL : NAME(stored_b)(o, b, EACH * p + 1, j);
-            float *to = panels + j * depth + p * width;
-            if (own == wide) NAME(elements)(NAME(b_is_bf16)(o), to, row, next, wide);
-            else NAME(elements)(NAME(b_is_bf16)(o), to, row, next, own);
+            const void *row = NAME(stored)(o->b, step, column + j),
+                       *next = is_last ? NULL : NAME(stored)(o->b, step + 1, column + j);
+            float *to = panels + panel_at(piece, j, width) + p * width;
+            if (own == wide) NAME(elements)(bf16, to, row, next, wide);
+            else NAME(elements)(bf16, to, row, next, own);
             for (size_t x = own; x < width; x++) to[x] = 0;
         }
     }
 }
 
-/* Packs `columns` columns of op(B) from `column` on, for the steps of a piece. */
-static TARGET void NAME(pack_panels)(const Product *o, const void *b, const Piece *piece, size_t column, size_t columns,
-                                     float *panels) {
-    const void *stored =
-        o->op_b == TRANSPOSED ? NAME(stored_b)(o, b, column, piece->first) : NAME(stored_b)(o, b, piece->first, column);
-    NAME(pack_b)(o, stored, piece->steps, columns, panels);
-}
-
-/* The piece that begins with step `first`. */
-static Piece NAME(piece)(const Product *o, const void *a, size_t first, const float *panels) {
-    const bool transposed = o->op_a == TRANSPOSED;
+/* The piece that begins with step `first`, without A. Its panels are those that are packed for all products, or else
+   `panels`, with the piece alone. */
+static Piece NAME(piece)(const Product *o, size_t first, bool for_all, const float *panels) {
     const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH, depth = NAME(depth_of)(steps);
-    return (Piece){.stored = transposed ? NAME(stored_a)(o, a, first, 0) : NAME(stored_a)(o, a, 0, first),
-                   .packed = transposed ? EACH == 2 || depth >= PACK_A : EACH == 2 && !NAME(a_is_bf16)(o),
-                   .panels = panels,
+    return (Piece){.panels = panels,
+                   .panel_depth = for_all ? NAME(depth_of)(o->k) : depth,
+                   .above = for_all ? first / EACH : 0,
                    .first = first,
                    .steps = steps,
                    .depth = depth,
                    .each = EACH,
-                   .accumulate = o->accumulate || first > 0};
+                   .accumulate = o->accumulate || first > 0,
+                   .is_far = o->m * o->n > NEAR};
 }
 
-/* Multiplies tiles `from` to `to` of rows by the packed panels of a piece. Packs these rows of A first, if the piece
-   says so. c is the first entry of C that is computed. */
+/* Packs columns of op(B) for all of k. */
+static TARGET void NAME(pack)(const Product *o, Range columns, float *panels) {
+    for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
+        const Piece piece = NAME(piece)(o, first, true, panels);
+        NAME(pack_b)(o, &piece, columns.begin, range_size(columns), panels + columns.begin * piece.panel_depth);
+    }
+}
+
+/* Multiplies tiles `from` to `to` of rows by the packed panels of a piece. Packs these rows of A first, if they must be
+   packed. c is the first entry of C that is computed. */
 static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *tiles, size_t from, size_t to,
                                   size_t column, size_t columns, float *copy, float *c, size_t ldc) {
-    const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3;
+    const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3, bf16 = NAME(is_bf16)(o->a);
     const size_t top = tile_row(tiles, from), rows = tile_row(tiles, to) - top;
+    piece.packed = transposed ? EACH == 2 || piece.depth >= PACK_A : EACH == 2 && !bf16;
     if (piece.packed) {
         piece.a = copy;
         piece.origin = top;
         piece.row = by_steps ? 1 : piece.depth;
         piece.step = by_steps ? ROWS : 1;
-        if (by_steps) NAME(pack_a)(o, piece.stored, piece.steps, tiles, from, to, copy);
-        else if (transposed) NAME(pack_a_rows)(o, piece.stored, piece.steps, tiles, from, to, copy);
-        else NAME(pack_rows)(copy, NAME(stored_a)(o, piece.stored, top, 0), o->lda, rows, piece.steps);
+        if (by_steps) NAME(pack_a)(o, piece.first, piece.steps, tiles, from, to, copy);
+        else if (transposed) NAME(pack_a_rows)(o, piece.first, piece.steps, tiles, from, to, copy);
+        else NAME(pack_rows)(copy, NAME(stored)(o->a, top, piece.first), o->a.stride, rows, piece.steps);
     } else {
-        piece.a = piece.stored;
-        piece.origin = 0;
-        piece.row = transposed ? 1 : o->lda / (NAME(a_is_bf16)(o) ? EACH : 1);
-        piece.step = transposed ? o->lda : 1;
+        piece.a = transposed ? NAME(stored)(o->a, piece.first, 0) : NAME(stored)(o->a, 0, piece.first);
+        piece.row = transposed ? 1 : o->a.stride / (bf16 ? EACH : 1);
+        piece.step = transposed ? o->a.stride : 1;
     }
     NAME(block)(o, &piece, tiles, from, to, column, columns, c, ldc);
 }
 
-static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, float *c, float *panels) {
+static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
     float *copy = panels + DEPTH * COLUMNS;
     const Tiles tiles = tiles_make(o->m, ROWS);
     const size_t block = PAIRS == 3 ? 1 : BLOCK;
+    const bool ready = o->b.form == FORM_PACKED;
     NAME(begin)();
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
+        const float *own = ready ? (const float *)o->b.rows + column * NAME(depth_of)(o->k) : panels;
         for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
-            Piece piece = NAME(piece)(o, a, first, panels);
-            piece.is_far = o->m * o->n > NEAR;
-            NAME(pack_panels)(o, b, &piece, column, columns, panels);
+            const Piece piece = NAME(piece)(o, first, ready, own);
+            if (!ready) NAME(pack_b)(o, &piece, column, columns, panels);
             for (size_t t = 0; t < tiles.count; t += block) {
                 float *out = c + tile_row(&tiles, t) * o->ldc + column;
                 const size_t to = tiles_end(&tiles, t, block);
@@ -458,28 +450,24 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, fl
     }
 }
 
-/* Each strip is summed over all of k before the next, so all pieces of its columns of B are packed at once. Where even
-   a panel's columns do not fit into the buffer, B is packed again for every strip, piece by piece. */
-static TARGET void NAME(gemm_strips)(const Product *o, const void *a, const void *b, const float *bias,
-                                     const StripConsumer *consumer, float *panels, float *c) {
-    float *copy = panels + DEPTH * COLUMNS;
+/* Each strip is summed over all of k before the next, so its panels have all pieces of it. */
+static TARGET void NAME(gemm_strips)(const Product *o, const float *bias, const StripConsumer *consumer, float *copy,
+                                     float *c) {
     const Tiles tiles = tiles_make(o->m, ROWS);
     const size_t block = PAIRS == 3 ? 1 : STRIP_ROWS / ROWS, wide = (size_t)VECTORS * LANES;
-    const size_t pieces = (o->k + EACH * DEPTH - 1) / (EACH * DEPTH);
-    const bool fits = pieces * wide <= COLUMNS;
-    const size_t most = fits ? COLUMNS / pieces / wide * wide : COLUMNS;
+    const size_t pieces = (o->k + EACH * DEPTH - 1) / (EACH * DEPTH), panels = COLUMNS / pieces / wide;
+    const size_t most = (panels > 0 ? panels : 1) * wide;
     NAME(begin)();
     for (size_t column = 0; column < o->n; column += most) {
         const size_t columns = o->n - column < most ? o->n - column : most;
+        const float *own = (const float *)o->b.rows + column * NAME(depth_of)(o->k);
         for (size_t t = 0; t < tiles.count; t += block) {
             const size_t to = tiles_end(&tiles, t, block);
             const Range rows = {tile_row(&tiles, t), tile_row(&tiles, to)};
             for (size_t r = 0; bias && r < range_size(rows); r++)
                 memcpy(c + r * columns, bias + column, columns * sizeof *c);
             for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
-                float *own = panels + (fits ? first / EACH * most : 0);
-                const Piece piece = NAME(piece)(o, a, first, own);
-                if (t == 0 || !fits) NAME(pack_panels)(o, b, &piece, column, columns, own);
+                const Piece piece = NAME(piece)(o, first, true, own);
                 NAME(multiply)(o, piece, &tiles, t, to, column, columns, copy, c, columns);
             }
             consumer->function(consumer->context, &(Strip){rows, {column, column + columns}, c});

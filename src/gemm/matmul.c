@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include "gemm/bf16.h"
 #include "gemm/gemm.h"
 
 static int threads_offered;
@@ -19,16 +20,25 @@ __attribute__((constructor)) static void begin(void) {
 
 int matmul_threads_offered(void) { return threads_offered; }
 
-void matmul_product(const Product *o, const void *a, const void *b, real *c) {
+void matmul_product(const Product *o, real *c) {
     if (o->m == 0 || o->n == 0) return;
-    const GemmKernel kernel = kernels[o->operands != OPERANDS_REAL];
-    if (kernel != GEMM_NONE) gemm(kernel, o, a, b, c);
-    else matmul_openblas(o, a, b, c);
+    const GemmKernel kernel = kernels[o->rounds];
+    if (kernel != GEMM_NONE) gemm(kernel, o, c);
+    else matmul_openblas(o, c);
 }
 
-void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
-                   const StripConsumer *consumer) {
-    if (product->m > 0 && product->n > 0) gemm_strips(kernels[1], product, a, b, bias, consumer);
+size_t matmul_packed_size(size_t k, size_t n, bool rounds) {
+    const size_t columns = (n + PACKED_COLUMNS - 1) / PACKED_COLUMNS * PACKED_COLUMNS;
+    if (kernels[rounds] == GEMM_NONE) return 0;
+    return size_mul(columns, rounds ? bf16_stride(k) / 2 : k); /* a pair of bf16 is as large as a float */
+}
+
+void matmul_pack(const Product *o, Range columns, float *packed) {
+    if (range_size(columns) > 0) gemm_pack(kernels[o->rounds], o, columns, packed);
+}
+
+void matmul_strips(const Product *o, const real *bias, const StripConsumer *consumer) {
+    if (o->m > 0 && o->n > 0) gemm_strips(kernels[true], o, bias, consumer);
 }
 
 bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }
@@ -38,5 +48,7 @@ const char *matmul_kernels(bool bf16) {
                                         "emulated bf16", "AVX512-BF16", "AMX-BF16"};
     return names[kernels[bf16]]; /* in the order of GemmKernel */
 }
+
+size_t matmul_packed_bytes(void) { return gemm_packed_bytes(); }
 
 size_t matmul_buffer_bytes(bool bf16) { return gemm_buffer_bytes(kernels[bf16]); }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/range.h"
 #include "base/real.h"
@@ -17,37 +18,49 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
    LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
-/* The operands of a product: as they are, or both rounded to bf16. In the latter case a, b or both may be in
-   memory as rows of bf16 already (gemm/bf16.h; lda and ldb are their strides). Where k runs along such rows (a PLAIN, b
-   TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
-   an even column. Of such an a, 15 rows beyond m are read but not used. Sums are of `real`. If real is double, nothing
-   is rounded, and no operand may be bf16. */
-typedef enum {
-    OPERANDS_REAL,
-    OPERANDS_ROUNDED = 1,
-    OPERANDS_A_BF16 = OPERANDS_ROUNDED | 2,
-    OPERANDS_B_BF16 = OPERANDS_ROUNDED | 4,
-    OPERANDS_BF16 = OPERANDS_A_BF16 | OPERANDS_B_BF16
-} Operands;
-static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
-/* Returns whether a (OPERANDS_A_BF16) or b (OPERANDS_B_BF16) is in memory as bf16. */
-static inline bool operand_is_bf16(Operands operands, Operands which) { return (operands & which) == which; }
+/* An operand of a product: `real`, rows of bf16 (gemm/bf16.h), or what matmul_pack has packed. Where k runs along rows
+   of bf16 (a PLAIN, b TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the
+   operand begins at an even column. Of such an a, 15 rows beyond m are read but not used. */
+typedef enum { FORM_REAL, FORM_BF16, FORM_PACKED } Form;
+typedef struct {
+    const void *rows; /* the first row as stored, from its first number on */
+    size_t stride;    /* the distance between rows as stored, in numbers; of a packed operand unused */
+    Form form;
+} Operand;
 
+/* The operand from a row and a column on, as stored. */
+static inline Operand operand_from(Operand x, size_t row, size_t column) {
+    x.rows = (const char *)x.rows + (row * x.stride + column) * (x.form == FORM_BF16 ? sizeof(uint16_t) : sizeof(real));
+    return x;
+}
+
+/* op(a) and op(b) are multiplied as they are or, with `rounds`, rounded to bf16; only then may an operand be of bf16.
+   Sums are of `real`. If real is double, nothing is rounded. */
 typedef struct {
     Orientation op_a, op_b; /* a is stored (m,k) when PLAIN and (k,m) when TRANSPOSED, b likewise */
-    bool accumulate;
     size_t m, n, k;
-    size_t lda, ldb, ldc; /* distance between rows as stored */
+    Operand a, b;
+    bool rounds, accumulate;
+    size_t ldc; /* the distance between rows of c */
     real alpha;
     Triangle triangle;
     size_t diagonal;
-    Operands operands;
 } Product;
 
 /* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).
    k is at least 1. c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that
    are said to be zero must be zero. */
-void matmul_product(const Product *product, const void *a, const void *b, real *c);
+void matmul_product(const Product *product, real *c);
+
+/* Many products may share a right operand, as those of all threads share a weight. It is then packed once, in the
+   layout in which the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
+
+   matmul_packed_size: the floats of memory for op(b) (k,n), packed, in an arena; 0 with OpenBLAS.
+   matmul_pack: packs some columns of op(b), which is `real`, for products with these n, k, op_b, b and `rounds`. The
+   columns begin at a multiple of PACKED_COLUMNS, and end at one or at n; so threads can share them. */
+enum { PACKED_COLUMNS = 32 };
+size_t matmul_packed_size(size_t k, size_t n, bool rounds);
+void matmul_pack(const Product *product, Range columns, float *packed);
 
 /* Some rows and some columns of C, complete. They are in a cache, and the next strip overwrites them. */
 typedef struct {
@@ -61,18 +74,17 @@ typedef struct {
     void *context;
 } StripConsumer;
 
-/* C = alpha op(a) op(b) + bias, WHOLE and of rounded operands, that is never in memory as a whole: the consumer gets
-   each of its entries once, in strips, and must compute no product itself. bias (n) is added to every row; NULL: none.
-   The sums have the bits of a matmul_product that accumulates onto rows of the bias. k is at least 1. Not where real is
-   double. */
-void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
-                   const StripConsumer *consumer);
+/* C = alpha op(a) op(b) + bias, WHOLE, rounded and with a packed b, that is never in memory as a whole: the consumer
+   gets each of its entries once, in strips, and must compute no product itself. bias (n) is added to every row; NULL:
+   none. The sums have the bits of a matmul_product that accumulates onto rows of the bias. k is at least 1. Not where
+   real is double. */
+void matmul_strips(const Product *product, const real *bias, const StripConsumer *consumer);
 
 /* Loads OpenBLAS, unless it is loaded. Where it makes the products, it is loaded before main. An error has status
    STATUS_FAILED. The functions below that ask OpenBLAS need it loaded. */
 void matmul_load_openblas(void);
 /* matmul_product by OpenBLAS, for comparison. */
-void matmul_openblas(const Product *product, const void *a, const void *b, real *c);
+void matmul_openblas(const Product *product, real *c);
 
 /* Returns whether this build on this processor makes its products itself (gemm/gemm.h). Then results depend neither on
    OpenBLAS nor on the number of threads. */
@@ -83,6 +95,9 @@ const char *matmul_kernels(bool bf16);
 
 /* Bytes of each thread's buffers, for packed operands and a strip; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
+
+/* Bytes of right operands that this thread has packed since it started: for the benchmark. */
+size_t matmul_packed_bytes(void);
 
 /* Returns how many threads OpenMP offered when the program started: one per processor, or OMP_NUM_THREADS. OpenBLAS is
    set to one thread per call, and its OpenMP build then limits omp_get_max_threads to one as well. */

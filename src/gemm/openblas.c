@@ -41,9 +41,9 @@ void matmul_load_openblas(void) {
 
 static CBLAS_TRANSPOSE cblas_op(Orientation op) { return op == TRANSPOSED ? CblasTrans : CblasNoTrans; }
 
-void matmul_openblas(const Product *o, const void *a, const void *b, real *c) {
-    openblas_gemm(CblasRowMajor, cblas_op(o->op_a), cblas_op(o->op_b), (int)o->m, (int)o->n, (int)o->k, o->alpha, a,
-                  (int)o->lda, b, (int)o->ldb, o->accumulate ? 1 : 0, c, (int)o->ldc);
+void matmul_openblas(const Product *o, real *c) {
+    openblas_gemm(CblasRowMajor, cblas_op(o->op_a), cblas_op(o->op_b), (int)o->m, (int)o->n, (int)o->k, o->alpha,
+                  o->a.rows, (int)o->a.stride, o->b.rows, (int)o->b.stride, o->accumulate ? 1 : 0, c, (int)o->ldc);
 }
 
 static const char NOT_LOADED[] = "not loaded";

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "gemm/matmul.h"
 #include "model/transformer.h"
 
 static real *take(Arena *arena, size_t rows, size_t width) {
@@ -96,6 +97,21 @@ static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
     m->partials = take(arena, size_mul(rows / s->T, s->attention.H), attention_partials(&s->attention));
 }
 
+/* Takes memory for the weights that products read. The forward pass of a linear layer reads them as they are, and the
+   gradient of its input transposed; with the logits it is the other way round. */
+static void lay_out_packed(Model *m, bool training, Arena *arena) {
+    for (size_t i = 0; i < m->tensors.count; i++) {
+        Tensor *t = &m->tensors.items[i];
+        const bool output = t->role == output_role(&m->shape);
+        for (Orientation as = PLAIN; (output || t->blocks->is_matrix) && as <= TRANSPOSED; as++) {
+            const size_t k = t->size[as == TRANSPOSED], n = t->size[as == PLAIN];
+            const size_t size = matmul_packed_size(k, n, m->shape.attention.bf16);
+            const bool forward = output == (as == TRANSPOSED);
+            if (size > 0 && (forward || training)) t->packed[as] = arena_take(arena, size, sizeof(float));
+        }
+    }
+}
+
 /* Numbers of scratch for a thread, in whole cache lines: for attention, or for what is rounded next: a row of a
    LayerNorm, or one row of a strip of an activation function and of its derivative. */
 static size_t scratch_size(const ModelShape *s) {
@@ -112,6 +128,7 @@ static void lay_out(Model *m, bool training) {
     Arena *arena = &m->activation_arena;
     m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
     if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);
+    lay_out_packed(m, training, arena);
     m->x = activation(arena, 0, rows, s->C);
     for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, arena);
     if (s->pre_norm) m->ln_f = layernorm(arena, activation(arena, 0, rows, s->C), rows);

@@ -130,7 +130,7 @@ static size_t qkv_stride(const AttentionConfig *a) {
 static Operand in_place(const AttentionArrays *l, size_t pair, AttentionPart part) {
     const bool bf16 = l->attention->bf16;
     const size_t stride = qkv_stride(l->attention), at = part_at(l, pair, part, stride);
-    return (Operand){bf16 ? (const void *)(l->kept_qkv + at) : l->qkv + at, stride, bf16};
+    return (Operand){bf16 ? (const void *)(l->kept_qkv + at) : l->qkv + at, stride, bf16 ? FORM_BF16 : FORM_REAL};
 }
 
 /* y (rows, D) = x (rows, D) as `real`. */
@@ -148,7 +148,7 @@ static Operand operand_of(const AttentionArrays *l, size_t pair, AttentionPart p
     const Operand own = in_place(l, pair, part);
     if (!is_copied(l->attention, part)) return own;
     copy_rows(l->attention, s->copies[part], own, rows);
-    return (Operand){s->copies[part], l->attention->D, false};
+    return (Operand){s->copies[part], l->attention->D, FORM_REAL};
 }
 
 /* The head with the first `rows` of its queries and keys ready to be scored. */
@@ -223,7 +223,7 @@ void attention_forward(const AttentionArrays *l, Range pairs, real *scratch) {
 /* One tile's queries: the scores once more, then the stages from the last to the first. Overwrites the tile's rows of
    dq; overwrites dk and dv, or adds to them (`adds`). */
 static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, const Scratch *s) {
-    const Operand do_ = {g->do_, g->o_stride, false};
+    const Operand do_ = {g->do_, g->o_stride, FORM_REAL};
     raw_scores_forward(s->p, h, t, forward_multiplier(h));
     score_mod_forward(s->p, s->slope, h, t, NULL);
 
@@ -349,7 +349,7 @@ void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real 
     const size_t D = h.a->D, stride = qkv_stride(h.a), do_stride = attention_width_out(h.a);
     const size_t at = part_at(l, pair, QUERY, stride) + first * stride; /* where the rows of dq begin */
     const real *dq = s.gradients[QUERY];
-    const Operand do_ = {dout + output_at(l, pair, do_stride), do_stride, false}; /* (T,D) */
+    const Operand do_ = {dout + output_at(l, pair, do_stride), do_stride, FORM_REAL}; /* (T,D) */
     raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));
     score_mod_forward(s.p, NULL, &h, &t, NULL);
     queries_by_keys(s.ds, &h, &t, 1, do_, h.value);

@@ -15,13 +15,6 @@
 #include "model/attention.h"
 #include "ops/lanes.h"
 
-/* An operand of a product: `real`, which it rounds where the model's products round, or rows of bf16 (gemm/bf16.h). */
-typedef struct {
-    const void *rows;
-    size_t stride; /* in numbers */
-    bool bf16;
-} Operand;
-
 /* One head of one sequence. Its queries, keys and values are in the arrays that all heads share and, where products
    cannot read them in place or something else reads them, copied into scratch. */
 typedef struct {

@@ -11,7 +11,7 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 
-static Operands operands(const Worker *w) { return operands_rounded(w->m->shape.attention.bf16); }
+static bool rounds(const Worker *w) { return w->m->shape.attention.bf16; }
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
 static size_t rows_of_shard(const Worker *w) { return range_size(w->shard_rows); }
 static size_t T_of(const Worker *w) { return w->slice->batch->T; }
@@ -36,18 +36,14 @@ static real *shard_gradients(const Worker *w, const Activation *a) {
 static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
 static Bf16 *kept_gradient(const Activation *a, size_t row) { return a->kept_gradient + row * bf16_stride(a->width); }
 
-/* Return an activation, or a gradient, from a row on, as products read it: bf16 if it is stored in bf16. */
-static const void *operand(const Activation *x, size_t row) {
-    return x->kept ? (const void *)kept(x, row) : x->values + row * x->width;
+/* Return an activation, or a gradient, from a row on, as products read it. */
+static Operand operand(const Activation *x, size_t row) {
+    if (x->kept) return (Operand){kept(x, row), bf16_stride(x->width), FORM_BF16};
+    return (Operand){x->values + row * x->width, x->width, FORM_REAL};
 }
-static const void *gradient_operand(const Activation *y, size_t row) {
-    return y->kept_gradient ? (const void *)kept_gradient(y, row) : y->gradient + row * y->width;
-}
-
-/* The operands of a product whose A is an activation, or a gradient, and whose B is a weight. */
-static Operands operands_with(const Worker *w, const Activation *x) { return x->kept ? OPERANDS_A_BF16 : operands(w); }
-static Operands gradient_operands(const Worker *w, const Activation *y) {
-    return y->kept_gradient ? OPERANDS_A_BF16 : operands(w);
+static Operand gradient_operand(const Activation *y, size_t row) {
+    if (y->kept_gradient) return (Operand){kept_gradient(y, row), bf16_stride(y->width), FORM_BF16};
+    return (Operand){y->gradient + row * y->width, y->width, FORM_REAL};
 }
 
 /* This thread's scratch: for attention, or for a row that is computed and then kept in bf16. */
@@ -61,16 +57,29 @@ static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->gradients, role, layer);
 }
 
+/* A weight as the right operand of products: packed, or for OpenBLAS as it is. */
+static Operand weight_operand(const Worker *w, TensorRole role, size_t layer, Orientation as) {
+    const Tensor *t = tensor_find(&w->m->tensors, role, layer);
+    if (t->packed[as]) return (Operand){t->packed[as], 0, FORM_PACKED};
+    return (Operand){w->m->parameters + t->offset, t->width, FORM_REAL};
+}
+
 void start_clock(const Worker *w) {
-    if (w->m->profiles) w->m->profiles[omp_get_thread_num()].last = omp_get_wtime();
+    if (!w->m->profiles) return;
+    Profile *p = &w->m->profiles[omp_get_thread_num()];
+    p->last = omp_get_wtime();
+    p->last_packed = matmul_packed_bytes();
 }
 
 void end_operation(const Worker *w, PassOperation op) {
     if (!w->m->profiles) return;
     Profile *p = &w->m->profiles[omp_get_thread_num()];
     const double now = omp_get_wtime();
+    const size_t packed = matmul_packed_bytes();
     p->seconds[op] += now - p->last;
+    p->packed[op] += packed - p->last_packed;
     p->last = now;
+    p->last_packed = packed;
 }
 
 /* The threads of all shards wait for each other, which is no error: shards have as many threads each, and come to the
@@ -84,6 +93,27 @@ void barrier(const Worker *w) {
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
     const Pass *p = w->slice->pass;
     return dropout_make(p->training ? w->m->shape.dropout : 0, p->seed, p->micro_step, (uint32_t)(3 * layer) + site);
+}
+
+/* Threads take panels in turns, one weight's after another's, since a weight may have fewer panels than there are
+   threads. */
+void op_pack_weights(const Worker *w) {
+    const TensorTable *table = &w->m->tensors;
+    size_t panels = 0; /* of the weights before */
+    for (size_t i = 0; i < 2 * table->count; i++) {
+        const Tensor *t = &table->items[i / 2];
+        const Orientation as = i % 2 ? TRANSPOSED : PLAIN;
+        const Product product = {.op_b = as,
+                                 .n = t->size[as == PLAIN],
+                                 .k = t->size[as == TRANSPOSED],
+                                 .b = {w->m->parameters + t->offset, t->width, FORM_REAL},
+                                 .rounds = rounds(w)};
+        const Range own = range_split(product.n, PACKED_COLUMNS, (w->id + panels) % w->count, w->count);
+        if (!t->packed[as]) continue;
+        matmul_pack(&product, own, t->packed[as]);
+        panels += (product.n + PACKED_COLUMNS - 1) / PACKED_COLUMNS;
+    }
+    end_operation(w, OP_PACK);
 }
 
 void op_embedding_forward(const Worker *w, const Activation *x) {
@@ -151,13 +181,12 @@ static void keep_strip(void *context, const Strip *s) {
 /* y = x W + b. Where y is kept in bf16, `consume` gets its strips. */
 static void linear_layer(const Worker *w, const Activation *y, const Activation *x, TensorRole role,
                          void (*consume)(void *, const Strip *), const Activation *act) {
-    const void *from = operand(x, w->rows.begin);
-    const real *W = weight(w, role, y->layer), *bias = weight(w, role + 1, y->layer);
-    const Operands both = operands_with(w, x);
+    const Operand from = operand(x, w->rows.begin), W = weight_operand(w, role, y->layer, PLAIN);
+    const real *bias = weight(w, role + 1, y->layer);
     if (y->kept)
-        linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width, both,
+        linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width,
                               &(StripConsumer){consume, &(StripContext){w, y, act}});
-    else linear_forward(values(w, y), from, W, bias, rows_of(w), x->width, y->width, both);
+    else linear_forward(values(w, y), from, W, bias, rows_of(w), x->width, y->width, rounds(w));
     end_operation(w, OP_LINEAR);
 }
 
@@ -167,8 +196,8 @@ void op_linear_forward(const Worker *w, const Activation *y, const Activation *x
 
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual) {
-    linear_backward_input(gradients(w, x), gradient_operand(y, w->rows.begin), weight(w, role, y->layer), rows_of(w),
-                          x->width, y->width, gradient_operands(w, y));
+    linear_backward_input(gradients(w, x), gradient_operand(y, w->rows.begin),
+                          weight_operand(w, role, y->layer, TRANSPOSED), rows_of(w), x->width, y->width, rounds(w));
     end_operation(w, OP_LINEAR_BACK);
     if (!residual) return;
     residual_add(gradients(w, x), gradients(w, residual), rows_of(w) * x->width);
@@ -177,12 +206,11 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(w, role + 1, y->layer);
-    const void *dy = gradient_operand(y, w->shard_rows.begin);
-    const Operands both = operands_with(w, x) | (y->kept_gradient ? OPERANDS_B_BF16 : operands(w));
+    const Operand dy = gradient_operand(y, w->shard_rows.begin);
     linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->shard_rows.begin), dy, rows_of_shard(w),
-                           x->width, y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
-                           both);
-    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), y->width, columns_of(w, y->width), both);
+                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
+                           rounds(w));
+    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width));
     end_operation(w, OP_LINEAR_WEIGHTS);
 }
 
@@ -290,9 +318,9 @@ void op_hidden_backward(const Worker *w, const Activation *fc, const Activation 
         op_linear_backward_input(w, act, proj, MLP_PROJ_W, NULL);
         activation_backward(gradients(w, fc), gradients(w, act), values(w, fc), rows_of(w) * fc->width);
     } else {
-        linear_backward_input_strips(gradient_operand(proj, w->rows.begin), weight(w, MLP_PROJ_W, proj->layer),
-                                     rows_of(w), act->width, proj->width, gradient_operands(w, proj),
-                                     &(StripConsumer){differentiate_strip, &(StripContext){w, fc, NULL}});
+        linear_backward_input_strips(gradient_operand(proj, w->rows.begin),
+                                     weight_operand(w, MLP_PROJ_W, proj->layer, TRANSPOSED), rows_of(w), act->width,
+                                     proj->width, &(StripConsumer){differentiate_strip, &(StripContext){w, fc, NULL}});
         end_operation(w, OP_LINEAR_BACK);
     }
     end_operation(w, OP_ACTIVATION_BACK);
@@ -317,27 +345,28 @@ void op_residual_backward(const Worker *w, const Activation *res, const Activati
 /* The logits are x W^T, with W (V,C): the token embedding when tied. So the forward pass is the product by
    which a linear layer with weight W gets the gradient of its input (dy W^T), and the gradient of x is that layer's
    forward pass. Plain: plain_logits_forward, plain_logits_backward. */
-static TensorRole output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
-
 void op_unembedding_forward(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    linear_backward_input(values(w, logits), values(w, x), weight(w, output_role(w), 0), rows_of(w), logits->width,
-                          x->width, operands(w));
+    linear_backward_input(values(w, logits), operand(x, w->rows.begin),
+                          weight_operand(w, output_role(&w->m->shape), 0, TRANSPOSED), rows_of(w), logits->width,
+                          x->width, rounds(w));
     end_operation(w, OP_LOGITS);
 }
 
 void op_unembedding_backward_input(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    linear_forward(gradients(w, x), gradients(w, logits), weight(w, output_role(w), 0), NULL, rows_of(w), logits->width,
-                   x->width, operands(w));
+    linear_forward(gradients(w, x), gradient_operand(logits, w->rows.begin),
+                   weight_operand(w, output_role(&w->m->shape), 0, PLAIN), NULL, rows_of(w), logits->width, x->width,
+                   rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     const Tile own = {{0, logits->width}, columns_of(w, x->width)};
-    linear_backward_weight(weight_gradient(w, output_role(w), 0), shard_gradients(w, logits), shard_values(w, x),
-                           rows_of_shard(w), logits->width, x->width, own, true, operands(w));
+    linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0),
+                           gradient_operand(logits, w->shard_rows.begin), operand(x, w->shard_rows.begin),
+                           rows_of_shard(w), x->width, own, true, rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 

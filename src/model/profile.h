@@ -1,8 +1,11 @@
 /* The time of a pass, by operation. */
 #pragma once
 
+#include <stddef.h>
+
 /* The operations of a pass that are timed. */
 typedef enum {
+    OP_PACK,  /* weights */
     OP_CLEAR, /* gradients to zero */
     OP_EMBEDDING,
     OP_LAYERNORM,
@@ -25,9 +28,11 @@ typedef enum {
     OP_COUNT,
 } PassOperation;
 
-/* One thread's time in each operation, for the benchmark. */
+/* One thread's time in each operation, and the bytes of right operands that its products packed, for the benchmark. */
 typedef struct {
-    double last; /* when the previous operation ended */
+    double last;        /* when the previous operation ended */
+    size_t last_packed; /* the thread's packed bytes then */
     double seconds[OP_COUNT];
+    size_t packed[OP_COUNT];
     char padding[64]; /* so that no two threads share a cache line */
 } Profile;

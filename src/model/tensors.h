@@ -53,6 +53,9 @@ typedef enum {
     LAYER_LAST = MLP_PROJ_B,
 } TensorRole;
 
+/* The weight of the logits (V,C). */
+static inline TensorRole output_role(const ModelShape *shape) { return shape->tied ? WTE : LM_HEAD; }
+
 /* Which of attention's own parameters a tensor is; ATTENTION_PARAMETERS if it is none of them. */
 static inline AttentionParameter attention_parameter_of(TensorRole role) {
     const bool own = role >= ATTN_V && role < ATTN_PROJ_W;
@@ -100,6 +103,8 @@ typedef struct {
     size_t width;               /* number of columns: size[1], or size[0] of a vector */
     size_t block_count;
     ColumnBlock blocks[COLUMN_BLOCKS_MAX];
+    float *packed[2]; /* by Orientation: a weight of linear layers or of the logits, packed for products (matmul_pack);
+                         NULL where no product reads it so, and with OpenBLAS */
 } Tensor;
 
 typedef struct {

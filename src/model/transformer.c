@@ -201,6 +201,15 @@ static void pass_slice(Model *m, const Slice *s) {
     }
 }
 
+static void pack_weights(Model *m) {
+#pragma omp parallel num_threads((int)m->threads)
+    {
+        const Worker w = {.m = m, .id = (size_t)omp_get_thread_num(), .count = (size_t)omp_get_num_threads()};
+        start_clock(&w);
+        op_pack_weights(&w);
+    }
+}
+
 static void update_score_max(Model *m, size_t sequences) {
     const size_t H = m->shape.attention.H;
     for (size_t layer = 0; layer < m->shape.L; layer++)
@@ -232,6 +241,7 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
     s.loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
     m->correct = 0;
     if (d == &whole && (pass->zero_gradients || !pass->with_backward)) model_forget_scores(m);
+    if (!pass->same_parameters) pack_weights(m);
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
         s.sequences = range_split(s.B, 1, i, slices);
         pass_slice(m, &s);

@@ -115,8 +115,9 @@ typedef struct {
     bool zero_gradients;               /* with_backward: starts them at zero */
     double *query_norms, *score_norms; /* NULL, or (L,H,B,T): with_backward, the norms that attention_gradient_norms
                                           computes, of a batch that is one slice */
-    size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
-                      parameters: their keys and values are still in the blocks' arrays. No targets */
+    size_t cached;        /* continues one sequence, whose first `cached` positions the last pass computed with the same
+                             parameters: their keys and values are still in the blocks' arrays. No targets */
+    bool same_parameters; /* the parameters are those of the last pass, whose packed weights are read again */
     const Division *division; /* NULL: the whole batch, in one shard; else set by the engine */
 } Pass;
 

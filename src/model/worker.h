@@ -44,6 +44,9 @@ void end_operation(const Worker *w, PassOperation op);
 /* Waits until all threads of the shard have called it. */
 void barrier(const Worker *w);
 
+/* Packs this thread's share of the weights, before the first slice of a pass. */
+void op_pack_weights(const Worker *w);
+
 /* The sites of dropout: the embeddings, then three per layer. */
 typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_OUTPUT, DROPOUT_MLP_OUTPUT } DropoutSite;
 

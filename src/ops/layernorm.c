@@ -58,5 +58,5 @@ MULTIVERSIONED void layernorm_backward_weight(real *restrict dgamma, real *dbeta
         const real *dy_r = dy + r * C, *x_r = x + r * C, m = mean[r], s = rstd[r];
         for (size_t c = columns.begin; c < columns.end; c++) dgamma[c] += dy_r[c] * (x_r[c] - m) * s;
     }
-    if (dbeta) linear_backward_bias(dbeta, dy, rows, C, columns, OPERANDS_REAL);
+    if (dbeta) linear_backward_bias(dbeta, (Operand){dy, C, FORM_REAL}, rows, columns);
 }

@@ -15,7 +15,7 @@ typedef struct {
     size_t rows, columns, s;
     const real *x;
     bool tall;
-    Operands operands; /* of products */
+    bool rounds; /* the operands of products to bf16 */
 } Whole;
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -33,10 +33,11 @@ double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
 }
 
 /* c (s,s) = alpha op(a) op(b), which is symmetric: the lower half is computed and copied to the upper half. */
-static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, Operands operands, real alpha,
+static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, bool rounds, real alpha,
                               const real *a, const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
-    matmul_product(&(Product){op_a, op_b, false, s, s, k, stride, stride, s, alpha, LOWER_C, 0, operands}, a, b, c);
+    const Operand left = {a, stride, FORM_REAL}, right = {b, stride, FORM_REAL};
+    matmul_product(&(Product){op_a, op_b, s, s, k, left, right, rounds, false, s, alpha, LOWER_C, 0}, c);
     for (size_t block = 0; block < s; block += BLOCK)
         for (size_t i = block + 1; i < s; i++)
             for (size_t j = block; j < block + BLOCK && j < i; j++) c[j * s + i] = c[i * s + j];
@@ -45,12 +46,12 @@ static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size
 /* g (s,s) = X X^T, or X^T X if X is tall. */
 static void gram(const Whole *o, real *g) {
     symmetric_product(o->tall ? TRANSPOSED : PLAIN, o->tall ? PLAIN : TRANSPOSED, o->s, o->tall ? o->rows : o->columns,
-                      o->operands, 1, o->x, o->x, o->columns, g);
+                      o->rounds, 1, o->x, o->x, o->columns, g);
 }
 
 /* q (s,s) = identity I + B G + C G^2 */
 static void quintic(const Whole *o, real identity, const real *g, real *q) {
-    symmetric_product(PLAIN, PLAIN, o->s, o->s, o->operands, C, g, g, o->s, q);
+    symmetric_product(PLAIN, PLAIN, o->s, o->s, o->rounds, C, g, g, o->s, q);
     for (size_t j = 0; j < o->s * o->s; j++) q[j] += B * g[j];
     for (size_t j = 0; j < o->s; j++) q[j * o->s + j] += identity;
 }
@@ -63,10 +64,10 @@ static const real *polynomial(const Whole *o, real *scratch) {
     quintic(o, A, g, p);
     memcpy(q, p, n * sizeof *q);
     for (int i = 1; i < ITERATIONS; i++) {
-        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->operands, 1, q, g, o->s, other);
-        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->operands, 1, q, other, o->s, g);
+        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->rounds, 1, q, g, o->s, other);
+        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->rounds, 1, q, other, o->s, g);
         quintic(o, A, g, q);
-        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->operands, 1, q, p, o->s, other);
+        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->rounds, 1, q, p, o->s, other);
         swap = p;
         p = other;
         other = swap;
@@ -78,9 +79,10 @@ static const real *polynomial(const Whole *o, real *scratch) {
 static void apply(const Whole *o, real alpha, const real *p, real identity, real *y, size_t ldy) {
     for (size_t i = 0; i < o->rows && identity != 0; i++)
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * identity * o->x[i * o->columns + j];
-    matmul_product(
-        &(Product){PLAIN, PLAIN, true, o->rows, o->columns, o->s, o->s, o->columns, ldy, alpha, WHOLE, 0, o->operands},
-        o->tall ? o->x : p, o->tall ? p : o->x, y);
+    const Operand x = {o->x, o->columns, FORM_REAL}, square = {p, o->s, FORM_REAL};
+    matmul_product(&(Product){PLAIN, PLAIN, o->rows, o->columns, o->s, o->tall ? x : square, o->tall ? square : x,
+                              o->rounds, true, ldy, alpha, WHOLE, 0},
+                   y);
 }
 
 /* y += alpha times the X after all iterations, each of which rounds the last X anew: Q - A I is the rounded operand. */
@@ -102,7 +104,7 @@ static void iterate_rounded(Whole *o, real alpha, real *y, size_t ldy, real *scr
 
 void newton_schulz(size_t rows, size_t columns, const real *x, bool bf16, real alpha, real *y, size_t ldy,
                    real *scratch) {
-    Whole o = {rows, columns, smaller(rows, columns), x, rows > columns, operands_rounded(bf16)};
-    if (o.operands == OPERANDS_ROUNDED) iterate_rounded(&o, alpha, y, ldy, scratch);
+    Whole o = {rows, columns, smaller(rows, columns), x, rows > columns, bf16};
+    if (bf16) iterate_rounded(&o, alpha, y, ldy, scratch);
     else apply(&o, alpha, polynomial(&o, scratch), 0, y, ldy);
 }

@@ -81,6 +81,7 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
                                .micro_step = number,
                                .with_backward = true,
                                .zero_gradients = i == 0,
+                               .same_parameters = shard > 0 || i > 0,
                                .batch_weight = 1 / (double)batches};
             sum = engine_pass_shards(engine, shard, &batch, pass);
             counted += (double)batch_targets(&batch);

@@ -30,7 +30,7 @@ Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batches) {
             length = corpus_window(corpus, all ? i + b : window_of(i + b, count, whole), T, engine->tokens + b * T,
                                    engine->targets + b * T);
         const Batch one = {engine->tokens, engine->targets, B, length};
-        sum += engine_pass(engine, &one, &(Pass){0});
+        sum += engine_pass(engine, &one, &(Pass){.same_parameters = i > 0});
         e.targets += batch_targets(&one);
         correct += engine->model->correct;
         e.complete = !interrupt_signal() || i + B == count;

@@ -57,7 +57,7 @@ bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, 
     memcpy(window, prompt + (count - seen), seen * sizeof *prompt);
     for (size_t i = 0; i < options->tokens; i++) {
         if (interrupt_signal()) return false;
-        model_pass(m, &(Batch){window, NULL, 1, seen}, &(Pass){.cached = cached});
+        model_pass(m, &(Batch){window, NULL, 1, seen}, &(Pass){.cached = cached, .same_parameters = i > 0});
         cached = seen;
         int32_t id = draw(m->logits.values + (seen - 1) * V, V, options, rng_uniform(&rng, i));
         char text[5];

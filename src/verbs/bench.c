@@ -14,7 +14,7 @@
 #include "ops/newton_schulz.h"
 #include "train/trainer.h"
 
-enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
+enum { STEPS_MIN = 3, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
 enum { BATCH, SHARDS, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step outside the pass over the model */
 static const size_t MOVED = (size_t)1 << 20;         /* numbers in an array: 4 MB */
 
@@ -39,21 +39,25 @@ typedef struct {
     double peak_rss;          /* megabytes */
 } Bench;
 
-/* Returns the operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16
-   (`operands`): the best of a few. Each thread computes its rows. */
-static double measure_products(const void *a, const void *b, real *c, size_t threads, bool openblas,
-                               Operands operands) {
-    const size_t n = PEAK_SIZE, row = n * (operands == OPERANDS_BF16 ? sizeof(Bf16) : sizeof(real));
+/* Returns the operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16: the best
+   of a few. Each thread computes its rows. */
+static double measure_products(const void *a, const void *b, real *c, size_t threads, bool openblas, Form form) {
+    const size_t n = PEAK_SIZE;
     double best = 0;
     for (int i = 0; i < PEAK_REPEATS; i++) {
         const double start = omp_get_wtime();
 #pragma omp parallel num_threads((int)threads)
         {
             Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
-            const Product product = {
-                .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .operands = operands};
-            const void *first = (const char *)a + rows.begin * row;
-            (openblas ? matmul_openblas : matmul_product)(&product, first, b, c + rows.begin * n);
+            const Product product = {.m = range_size(rows),
+                                     .n = n,
+                                     .k = n,
+                                     .a = operand_from((Operand){a, n, form}, rows.begin, 0),
+                                     .b = {b, n, form},
+                                     .rounds = form == FORM_BF16,
+                                     .ldc = n,
+                                     .alpha = 1};
+            (openblas ? matmul_openblas : matmul_product)(&product, c + rows.begin * n);
         }
         best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
     }
@@ -67,13 +71,13 @@ static void measure_peak(Bench *b) {
     matmul_load_openblas();
     real *x = arena_take(&arena, 3 * size, sizeof *x), *y = x + size, *z = y + size;
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
-    b->kernels = fmax(b->kernels, measure_products(x, y, z, threads, false, OPERANDS_REAL));
-    b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, OPERANDS_REAL));
+    b->kernels = fmax(b->kernels, measure_products(x, y, z, threads, false, FORM_REAL));
+    b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, FORM_REAL));
     b->sgemm = fmax(b->kernels, b->openblas);
     if (b->model.shape.attention.bf16) {
         Bf16 *rounded = (Bf16 *)z; /* x and y, which take half as much memory; the product then overwrites x */
         bf16_round(rounded, 0, x, 0, 1, 2 * size);
-        b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, OPERANDS_BF16));
+        b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, FORM_BF16));
     }
     arena_free(&arena);
 }
@@ -142,6 +146,7 @@ static void list_work(const Bench *b, Work work[KINDS]) {
     const double linear = 2 * rows * model_linear_weights(s), norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const double attention = rows * L * attention_flops(&s->attention, s->T);
     const double residual = s->dropout > 0 ? 4 : s->pre_norm ? 0 : 6; /* arrays in the backward pass of a block */
+    work[OP_PACK] = (Work){"packing weights", .bytes = 4 * (model_linear_weights(s) + C * V) * size};
     work[OP_CLEAR] = (Work){"zeroing gradients", .bytes = S * (P - model_linear_weights(s)) * size};
     work[OP_EMBEDDING] = (Work){"embedding", .bytes = 3 * rows * C * size};
     work[OP_LAYERNORM] = (Work){"LayerNorm", .bytes = 2 * norms * rows * C * size};
@@ -175,6 +180,13 @@ static double seconds_of(const Bench *b, size_t kind) {
     return sum / (double)b->model.threads / (double)b->clocked;
 }
 
+/* Returns the megabytes of right operands that all threads pack in a step for the products of one kind of work. */
+static double packed_of(const Bench *b, size_t kind) {
+    double sum = 0;
+    for (size_t t = 0; kind < OP_COUNT && t < b->model.threads; t++) sum += (double)b->profiles[t].packed[kind];
+    return sum / (double)b->clocked / 1e6;
+}
+
 /* Prints a row for each kind of work. Work of unknown size has one only where it takes a thousandth of the step. */
 static void print_table(const Bench *b) {
     Work work[KINDS];
@@ -182,12 +194,15 @@ static void print_table(const Bench *b) {
     double total = 0;
     list_work(b, work);
     for (size_t i = 0; i < KINDS; i++) total += seconds_of(b, i);
-    printf("\n%-24s %9s %7s  %s\n", "operation", "ms", "share", "speed, and share of its limit");
+    printf("\n%-24s %9s %7s %10s  %s\n", "operation", "ms", "share", "MB packed", "speed, and share of its limit");
     for (size_t i = 0; i < KINDS; i++) {
         const Work *w = &work[i];
         const double spent = seconds_of(b, i), flops = w->flops / spent, bytes = w->bytes / spent;
         if (!(spent > 0) || (spent < 1e-3 * total && !(w->flops > 0 || w->bytes > 0))) continue;
         printf("%-24s %9.3f %6.1f%%", w->name, 1e3 * spent, 100 * spent / total);
+        const double packed = packed_of(b, i);
+        if (packed > 0) printf(" %10.2f", packed);
+        else printf(" %10s", "");
         if (w->flops > 0) printf("  %7.1f GFLOP/s %4.0f%%", flops / 1e9, 100 * flops / peak);
         else if (w->bytes > 0) printf("  %7.1f GB/s    %4.0f%%", bytes / 1e9, 100 * bytes / b->bandwidth);
         putchar('\n');
@@ -227,6 +242,12 @@ static void print_json(const Bench *b, double step) {
         js_set(json, "bf16_peak_gflops", js_number(b->bf16 / 1e9));
         js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->bf16));
     }
+    Json *packed = js_object();
+    Work work[KINDS];
+    list_work(b, work);
+    for (size_t i = 0; i < KINDS; i++)
+        if (packed_of(b, i) > 0) js_set(packed, work[i].name, js_number(packed_of(b, i)));
+    js_set(json, "packed_mb", packed);
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
     js_set(json, "threads", js_size(b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
@@ -246,7 +267,7 @@ static void prepare(Bench *b, size_t threads) {
     tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
 }
 
-/* Warms up for a second, then makes steps for about `seconds`, at least eight. The peak is measured before the steps
+/* Warms up for a second, then makes steps for about `seconds`, at least three. The peak is measured before the steps
    and after them, and the larger one counts. After a caught signal returns early with what was measured. */
 static void measure(Bench *b) {
     const double warming = omp_get_wtime();
@@ -280,7 +301,7 @@ static int run(const Command *command) {
 }
 
 static const Option OPTIONS[] = {
-    {"seconds", "S", "how long to measure (default 8; eight steps at least)", OPTION_NUMBER, &seconds, 0, 1000000},
+    {"seconds", "S", "how long to measure (default 8; three steps at least)", OPTION_NUMBER, &seconds, 0, 1000000},
     {"json", NULL, "print one line of JSON", OPTION_SWITCH, &as_json, 0, 0},
     {0},
 };
