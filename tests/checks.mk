@@ -2,7 +2,7 @@
 .PHONY: bits lint fixtures fixtures-check race coverage fuzz fuzz-programs torture analyze
 
 ifdef COVERAGE
-ALL_CFLAGS += --coverage -fprofile-update=atomic -DSANITIZED
+ALL_CFLAGS += --coverage -fprofile-update=single -fno-tree-loop-im -DSANITIZED
 ALL_LDFLAGS += --coverage
 OPTIMISE := -O1
 endif

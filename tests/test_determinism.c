@@ -112,15 +112,6 @@ static void runs_repeat_to_the_bit(void **state) {
         }
 }
 
-static void another_seed_is_another_run(void **state) {
-    (void)state;
-    CONFIGURE("train.steps=2", "eval.every=2", "log.attention_every=0");
-    train("one", 1);
-    CONFIGURE("train.steps=2", "eval.every=2", "log.attention_every=0", "train.seed=2");
-    train("two", 1);
-    assert_false(same_parameters("one", "two"));
-}
-
 typedef struct {
     size_t B, T, C, F, D;
     bool post, untied, bf16;
@@ -255,7 +246,6 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         TRAINING_TEST(runs_repeat_to_the_bit),
-        TRAINING_TEST(another_seed_is_another_run),
         TRAINING_TEST(threads_agree_within_rounding),
         TEST(bf16_is_close),
     };
