@@ -25,6 +25,14 @@
 #include "base/rng.h"
 #include "verbs/difference.h"
 
+/* True in builds that check or count what is executed. Everything is slower there: tests repeat less in them, on the
+   same paths, and compare numbers less often. */
+#ifdef SANITIZED
+enum { INSTRUMENTED = true };
+#else
+enum { INSTRUMENTED = false };
+#endif
+
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
 /* Asserts |actual - expected| <= tolerance, which a NaN never is. The other arguments say where, printf-style. */

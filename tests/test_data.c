@@ -270,7 +270,9 @@ static void training_batches(void **state) {
         differ += memcmp(tokens, again[0], sizeof tokens) != 0;
         corpus_training_batch(&corpus, 8, step, B, T, again[0], again[1]);
         differ += memcmp(tokens, again[0], sizeof tokens) != 0;
-        for (size_t b = 0; b < B; b++) {
+        for (size_t b = 0; b < B; b++) { /* as many batches of one window, one after the other */
+            corpus_training_batch(&corpus, 7, B * step + b, 1, T, again[0], again[1]);
+            assert_memory_equal(tokens + b * T, again[0], T * sizeof *tokens);
             assert_in_range(tokens[b * T], 0, STARTS - 1);
             seen[tokens[b * T]]++;
             for (size_t t = 0; t < T; t++) {

@@ -76,7 +76,7 @@ static size_t compare_folder(const char *a, const char *b, const char *folder) {
 
 static void runs_repeat_to_the_bit(void **state) {
     (void)state;
-    enum { RUNS = 5 };
+    enum { RUNS = INSTRUMENTED ? 3 : 5 };
 #define SHORT "train.steps=6", "eval.every=3", "eval.batches=2", "log.attention_every=6", "log.every=1"
     static const char *const cases[][14] = {
         {SHORT, "model.layers=2", "attention.score=additive", "attention.qk_norm=rms", "attention.scale_learned=head",
