@@ -142,34 +142,11 @@ static void vocabulary_file(void **state) {
     assert_fails(STATUS_FAILED, "missing", vocabulary_save(&v, &no_directory, in("missing/vocab.json")));
 }
 
+/* Of what is refused, seeds/vocabulary of the fuzz target has the kinds. */
 static void vocabulary_file_refused(void **state) {
     (void)state;
-    const char *const texts[] = {
-        "",
-        " ",
-        "{\"a\": 1}",
-        "\"abc\"",
-        "12",
-        "null",
-        "[]",
-        "[\"ab\"]",
-        "[\"a\", 1]",
-        "[\"b\", \"a\"]",
-        "[\"a\", \"a\"]",
-        "[\"a\", \"\"]",
-        "[\"a\"",
-        "[\"a\", \"e\\u0301\"]",
-        "[\"a\", \"\\ud800\"]",
-        "[\"a\", \"\\u0000\"]",
-        "[\"\xFF\"]",
-        "[\"a\"] x",
-        "[\"a\", [\"b\"]]",
-        "[\"a\", null]",
-    };
-    for (size_t n = 0; n < COUNT_OF(texts); n++) {
-        const char *path = put_text("vocab.json", texts[n]);
-        assert_refused(path, vocabulary_load(path));
-    }
+    const char *path = put_text("vocab.json", "[\"b\", \"a\"]");
+    assert_refused(path, vocabulary_load(path));
     assert_refused(in("missing"), vocabulary_load(in("missing")));
     assert_refused(temporary, vocabulary_load(temporary));
 }

@@ -1,8 +1,6 @@
 /* Every gradient of the whole model against differences of its loss, by the same check as ./train gradcheck, at the
-   edges of every size; and that check where slopes have any size, and kinks are near. */
+   edges of every size; and that check near the kinks of ReLU. */
 #include "model_case.h"
-
-#include "verbs/difference.h"
 
 enum { ENTRIES = INSTRUMENTED ? 3 : 12 }; /* that are compared of each row */
 
@@ -59,25 +57,6 @@ static void every_combination(void **state) {
 static void every_edge(void **state) {
     (void)state;
     for (size_t n = 0; n < COUNT_OF(EDGES); n++) check_case(&EDGES[n]);
-}
-
-/* Slopes from a billionth to a billion; steps that start too wide, or serve as they are, or leave rounding behind. */
-static double sine(void *context, double delta) {
-    const double *steepness = context;
-    return sin(*steepness * delta + .5) - sin(.5);
-}
-static void differences_find_their_step(void **state) {
-    (void)state;
-    const double rounding = 1e-15;
-    for (int power = -9; power <= 9; power += 3) {
-        double steepness = pow(10, power), slope = steepness * cos(.5);
-        for (double start = 1e-6 / steepness; start < 20 / steepness; start *= 10) {
-            double step = start, found = difference_extrapolated(sine, &steepness, CENTRAL, rounding, slope, &step);
-            assert_close(found, slope, DIFFERENCE_ACCURACY * slope + rounding / step, "slope %g, from %g to %g", slope,
-                         start, step);
-            assert_that(step <= start && step * steepness < .1, "slope %g, from %g to %g", slope, start, step);
-        }
-    }
 }
 
 /* Checks a ReLU model, of which a unit is at this distance from its kink at one position. The gradient of that unit's
@@ -142,8 +121,10 @@ int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
     const struct CMUnitTest tests[] = {
-        TEST(every_combination), TEST(every_edge), TEST(differences_find_their_step),
-        TEST(near_a_kink),       TEST(on_a_kink),
+        TEST(every_combination),
+        TEST(every_edge),
+        TEST(near_a_kink),
+        TEST(on_a_kink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
