@@ -140,5 +140,5 @@ int main(void) {
         TEST(impossible_sizes_are_errors),
         TEST(saved_pixels_come_back),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, temporary_leave);
 }

@@ -73,7 +73,7 @@ static void names_of_configs(void **state) {
     static const char *const NAMES[][2] = {
         {"a.b.ini", "a.b"}, {"./plain", "plain"}, {".ini", ".ini"}, {"x#;.ini", "x#;"}};
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
-        save(NAMES[i][0], "", 0);
+        put(NAMES[i][0], "", 0);
         config_load(&config, &axes, NAMES[i][0], NULL, 0);
         assert_string_equal(config.name, NAMES[i][1]);
         assert_round_trip();

@@ -1,9 +1,9 @@
 /* The validation loss against the mean over characters, worked out one window at a time from the logits alone. The
    corpus is a row of characters that are all different: ids are places. */
+#include "shapes.h"
 #include "temporary.h"
 
 #include "data/corpus.h"
-#include "model/initialization.h"
 #include "train/evaluate.h"
 
 enum { T = 6, VALIDATION = 45, COUNT = 105 };
@@ -22,15 +22,7 @@ static int make(void **state) {
 static void split_at(size_t validation) { corpus.train = corpus.count - validation; }
 
 static void make_model(size_t batch, size_t threads) {
-    const ModelShape shape = {
-        .T = T,
-        .C = 16,
-        .attention = {.H = 2, .D = 8, .multiplier = (real)0.3, .qk_init_scale = 1, .qk_lr_scale = 1},
-        .F = 32,
-        .V = COUNT,
-        .L = 2,
-        .pre_norm = true,
-        .bias = true};
+    const ModelShape shape = small_shape(T, 16, 2, 8, COUNT);
     model_make(&model, &shape, batch, threads, false);
     tensors_initialize(&model.tensors, &shape, INIT_UNIT, 3, model.threads, model.parameters);
     real *head = tensor_at(&model.tensors, model.parameters, LM_HEAD, 0);

@@ -1,9 +1,7 @@
 /* Learning is right at both ends: an untrained model's loss is that of a guess, by a margin that theory gives, and a
    run learns a little text by heart. */
+#include "shapes.h"
 #include "training.h"
-
-#include "model/initialization.h"
-#include "model/transformer.h"
 
 static Model model;
 
@@ -34,20 +32,12 @@ static double first_loss(ModelShape shape, Init init) {
    Allowed are five times that. */
 static void starts_at_a_guess(void **state) {
     (void)state;
-    const ModelShape untied = {
-        .T = T,
-        .C = 512,
-        .attention = {.H = 2, .D = 16, .multiplier = (real)0.25, .qk_init_scale = 1, .qk_lr_scale = 1},
-        .F = 32,
-        .V = V,
-        .L = 2,
-        .bias = true};
+    ModelShape shape = small_shape(T, 512, 2, 16, V);
     const double s2 = 0.0004 * 512, expected = log(V) + s2 / 2 - (exp(s2) - 1) / (2 * V);
     const double scatter = sqrt((s2 / ROWS + 2.0 / V * s2 * s2 / 4) / SEEDS);
     assert_true(5 * scatter < s2 / 2); /* sharp enough to tell the loss from ln V */
     for (int init = INIT_UNIT; init <= INIT_GPT2; init++)
         for (int pre = 0; pre < 2; pre++) {
-            ModelShape shape = untied;
             shape.pre_norm = pre;
             assert_close(first_loss(shape, (Init)init), expected, 5 * scatter + 0.013 * s2 / 2, "init %d, %s-norm",
                          init, pre ? "pre" : "post");
@@ -60,19 +50,11 @@ static void starts_at_a_guess(void **state) {
 static void starts_at_a_guess_when_tied(void **state) {
     (void)state;
     enum { C = 32 };
-    const ModelShape tied = {
-        .T = T,
-        .C = C,
-        .attention = {.H = 2, .D = 16, .multiplier = (real)0.25, .qk_init_scale = 1, .qk_lr_scale = 1},
-        .F = 64,
-        .V = V,
-        .L = 2,
-        .bias = true,
-        .tied = true};
+    ModelShape shape = small_shape(T, C, 2, 16, V);
+    shape.tied = true;
     const double s2 = 0.0004 * C, own = 0.02 * C, scatter = sqrt((s2 / ROWS + 2.0 / V * s2 * s2 / 4) / SEEDS);
     for (int init = INIT_UNIT; init <= INIT_GPT2; init++)
         for (int pre = 0; pre < 2; pre++) {
-            ModelShape shape = tied;
             shape.pre_norm = pre;
             double excess = first_loss(shape, (Init)init) - log(V);
             double least = 0.98 * s2 / 2 - own / V - 5 * scatter;

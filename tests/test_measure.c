@@ -1,6 +1,7 @@
 /* model/measure: closed forms where weights are uniform or one-hot, a plain computation from the queries and keys
    elsewhere, and theory's prediction of the scores at initialization. Then the lines of a
    run. */
+#include "shapes.h"
 #include "training.h"
 
 #include "model/measure.h"
@@ -9,16 +10,9 @@
 static Model model;
 
 static ModelShape shape_of(size_t T, size_t C, size_t H, size_t D) {
-    return (ModelShape){
-        .T = T,
-        .C = C,
-        .attention = {.H = H, .D = D, .multiplier = (real)(1 / sqrt((double)D)), .qk_init_scale = 1, .qk_lr_scale = 1},
-        .F = 2 * C,
-        .V = 31,
-        .L = 2,
-        .pre_norm = true,
-        .bias = true,
-        .tied = true};
+    ModelShape shape = small_shape(T, C, H, D, 31);
+    shape.tied = true;
+    return shape;
 }
 static void make_model(const ModelShape *shape, size_t batch, size_t threads, Init init, uint64_t seed) {
     model_make(&model, shape, batch, threads, false);

@@ -410,5 +410,5 @@ int main(void) {
         TEST(figure_spells_what_the_font_lacks),
         TEST(figure_takes_odd_data),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, temporary_leave);
 }

@@ -1,11 +1,11 @@
 /* The recall task: what a record is and what it depends on; that answers alone count, in the loss, in the accuracy and
    in the batches' means; and that a run learns it, and is resumed to the bit. Its gradients are in
    test_gradients_model.c. */
+#include "shapes.h"
 #include "training.h"
 #include "training_pass.h"
 
 #include "data/recall.h"
-#include "model/initialization.h"
 #include "train/evaluate.h"
 #include "train/step.h"
 
@@ -88,15 +88,7 @@ static void what_a_record_depends_on(void **state) {
 }
 
 static void make_model(size_t batch) {
-    const ModelShape shape = {
-        .T = T,
-        .C = 16,
-        .attention = {.H = 2, .D = 8, .multiplier = (real)0.3, .qk_init_scale = 1, .qk_lr_scale = 1},
-        .F = 32,
-        .V = V,
-        .L = 2,
-        .pre_norm = true,
-        .bias = true};
+    const ModelShape shape = small_shape(T, 16, 2, 8, V);
     model_make(&model, &shape, batch, 1, true);
     tensors_initialize(&model.tensors, &shape, INIT_UNIT, 3, 1, model.parameters);
     real *head = tensor_at(&model.tensors, model.parameters, LM_HEAD, 0);
