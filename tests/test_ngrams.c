@@ -72,23 +72,6 @@ static void context_at_the_end(void **state) {
     check(text, 7, validation, 6, 4);
 }
 
-/* p_n(c | h) over all characters c, each from the losses of a text that ends with it and of that text without it. */
-static void probabilities_sum_to_1(void **state) {
-    (void)state;
-    enum { V = 7, LENGTH = 6 };
-    int32_t text[400], validation[LENGTH];
-    double before[NGRAM_ORDERS], after[NGRAM_ORDERS], sum[NGRAM_ORDERS] = {0};
-    random_tokens(text, COUNT_OF(text), V);
-    random_tokens(validation, LENGTH, V);
-    ngram_losses(text, COUNT_OF(text), validation, LENGTH - 1, V, before);
-    for (int32_t c = 0; c < V; c++) {
-        validation[LENGTH - 1] = c;
-        ngram_losses(text, COUNT_OF(text), validation, LENGTH, V, after);
-        for (size_t n = 0; n < NGRAM_ORDERS; n++) sum[n] += exp((LENGTH - 2) * before[n] - (LENGTH - 1) * after[n]);
-    }
-    for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_close(sum[n], 1, 1e-12, "order %zu", n + 1);
-}
-
 static void built_in_text(void **state) {
     (void)state;
     static const double expected[] = {3.09, 2.34, 1.79, 1.48};
@@ -147,8 +130,8 @@ static void in_run_json(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(random_texts),           TEST(context_at_the_end), TEST(built_in_text),
-        TEST(probabilities_sum_to_1), TEST(text_too_long),      TRAINING_TEST(in_run_json),
+        TEST(random_texts),  TEST(context_at_the_end),   TEST(built_in_text),
+        TEST(text_too_long), TRAINING_TEST(in_run_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
