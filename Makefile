@@ -50,7 +50,7 @@ DOUBLE := $(SOURCES:%.c=$(BUILD)/double/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.
 TESTS := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 # Not on a Mac: functions of these tests stand in for system calls, and make those of Linux.
 TESTS := $(filter-out $(if $(HOMEBREW),test_checkpoint_faults test_failures test_lock test_resume test_shares),$(TESTS))
-DOUBLE_TESTS := $(filter test_gradient%,$(TESTS))
+DOUBLE_TESTS := $(filter test_gradient% test_ops,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch test_plain test_theory,$(TESTS))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -18,3 +18,30 @@ checked() {
     printf '%d passed, %d failed\n' "$passed" "$failed"
     [ "$failed" = 0 ]
 }
+
+# skipped REASON [STATUS]: ends the script
+skipped() {
+    echo "skipped: $1"
+    exit "${2:-0}"
+}
+# Sets $build, the directory of the built program. Ends a script that would find nothing more in a build with run-time
+# checks.
+plain_build_or_skip() {
+    build=$(dirname "$(readlink train)")
+    case $build in
+    *-address* | *-undefined* | *-thread* | *-leak* | *-coverage*) skipped "what is checked here is enough for one build" ;;
+    esac
+}
+# Makes $build/train-mpi, and lets mpirun start more ranks than there are processors, for root as well. Without MPI's compiler
+# wrapper and launcher the script is skipped, which is a failure with SKIP=no.
+mpi_or_skip() {
+    unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE OPENBLAS_CORETYPE
+    plain_build_or_skip
+    for tool in "${MPICC:-mpicc}" mpirun; do
+        command -v "$tool" >/dev/null || skipped "there is no $tool: ./setup.sh --mpi installs it" "$([ "${SKIP-}" = no ] && echo 1)"
+    done
+    CC=${CC:-$(basename "$build")}
+    export CC OMP_WAIT_POLICY=passive
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    make -s "$build/train-mpi" || exit 1
+}

@@ -3,36 +3,27 @@
 #pragma once
 
 #include "setting.h"
+#include "temporary.h"
 
 #include <unistd.h>
 
-#include "base/files.h"
-#include "config/config.h"
-
-static char start[4096], directory[512];
+static char start[4096];
 static Config config, again;
 static SweepAxes axes;
 
-static inline void save(const char *path, const void *data, size_t size) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* Loads a config with this text and tells whether it was accepted; otherwise err has the reason. */
 static inline bool load_with(const char *text, size_t count, const char *const *overrides) {
-    save("c.ini", text, strlen(text));
+    put_text("c.ini", text);
     return works(config_load(&config, &axes, "c.ini", overrides, count));
 }
 
 static inline void loads(const char *text) {
-    save("c.ini", text, strlen(text));
+    put_text("c.ini", text);
     config_load(&config, &axes, "c.ini", NULL, 0);
 }
 
 static inline void loads_set(const char *text, const char *override) {
-    save("c.ini", text, strlen(text));
+    put_text("c.ini", text);
     config_load(&config, &axes, "c.ini", &override, 1);
 }
 
@@ -64,10 +55,7 @@ static inline void write_config(const Config *of, const char *path) {
     assert_int_equal(fclose(file), 0);
 }
 
-static inline char *written(const char *path) {
-    size_t size;
-    return file_read(path, "config", 1 << 20, &size);
-}
+static inline char *written(const char *name) { return contents(in(name), NULL); }
 
 /* A config that is written, read and written again has the same settings and the same bytes. */
 static inline void assert_round_trip(void) {
@@ -84,11 +72,7 @@ static inline void assert_round_trip(void) {
 }
 
 static inline int enter(void **state) {
-    (void)state;
-    return !getcwd(start, sizeof start) || !make_temporary(directory) || chdir(directory) != 0;
+    return !getcwd(start, sizeof start) || temporary_enter(state) || chdir(temporary) != 0;
 }
 
-static inline int leave(void **state) {
-    (void)state;
-    return chdir(start) != 0 || !directory_remove(directory);
-}
+static inline int leave(void **state) { return chdir(start) != 0 || temporary_leave(state); }

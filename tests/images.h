@@ -1,32 +1,26 @@
 /* Pictures read back from their files by stb_image, and what colours are in them. */
 #pragma once
 
-#include "support.h"
+#include "temporary.h"
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STBI_ONLY_PNG
 #include <stb_image.h>
 
-#include "base/files.h"
 #include "show/canvas.h"
 
-static char pictures_directory[512], picture[540];
+static char picture[540];
 
 typedef struct {
     int width, height;
     unsigned char *rgb;
 } Image;
 
+/* The group's set-up; a test's teardown is support_release. */
 static inline int set_up(void **state) {
-    (void)state;
-    if (!make_temporary(pictures_directory)) return -1;
-    snprintf(picture, sizeof picture, "%s/picture.png", pictures_directory);
-    return 0;
-}
-
-static inline int tear_down(void **state) {
-    (void)state;
-    return directory_remove(pictures_directory) ? 0 : -1;
+    const int failed = temporary_enter(state);
+    snprintf(picture, sizeof picture, "%s/picture.png", temporary);
+    return failed;
 }
 
 static inline Image image_read(void) {

@@ -38,6 +38,46 @@ typedef struct {
 
 enum { SEED = 42 };
 
+/* Each size at its edge, and beyond what one thread or tile holds. */
+static const Case EDGES[] = {
+    {.name = "none", .divisor = {.mode = SCALE_NONE}},
+    {.name = "dk", .divisor = {.mode = SCALE_DK}},
+    {.name = "2sqrt_dk", .divisor = {.mode = SCALE_2SQRT_DK}, .post = true},
+    {.name = "3.7", .divisor = {SCALE_NUMBER, 3.7}},
+    {.name = "B = 1", .B = 1},
+    {.name = "B = 1, 3 threads", .B = 1, .threads = 3},
+    {.name = "B = 1, 8 threads, more threads than positions", .B = 1, .threads = 8, .dropout = .2},
+    {.name = "B = 3, 8 threads", .threads = 8},
+    {.name = "B = 3, 8 threads, post", .threads = 8, .post = true, .relu = true, .dropout = .2},
+    {.name = "B = 5, 2 threads", .B = 5, .threads = 2, .dropout = .2},
+    {.name = "B = 9, 8 threads", .B = 9, .threads = 8},
+    {.name = "T = 1", .T = 1},
+    {.name = "T = 1, post", .T = 1, .post = true, .threads = 2, .untied = true},
+    {.name = "B = T = 1", .T = 1, .B = 1, .threads = 8},
+    {.name = "H = 1", .H = 1},
+    {.name = "H = 3, D = 1", .H = 3, .D = 1, .post = true},
+    {.name = "V = 1", .V = 1},
+    {.name = "V = 1, post, untied, two micro-batches", .V = 1, .post = true, .untied = true, .accumulate = 2},
+    {.name = "B = T = H = D = V = 1", .B = 1, .T = 1, .H = 1, .D = 1, .V = 1, .dropout = .2},
+    {.name = "V = 2", .V = 2, .untied = true},
+    {.name = "L = 1", .L = 1, .post = true},
+    {.name = "L = 3", .L = 3},
+    {.name = "L = 3, post", .L = 3, .post = true, .threads = 3},
+    {.name = "L = 1, C = 3, F = 1, D = 1", .L = 1, .C = 3, .F = 1, .D = 1},
+    {.name = "two blocks of queries", .T = 70, .B = 2, .threads = 3, .L = 1},
+    {.name = "two blocks of queries, dropout", .T = 70, .B = 2, .threads = 3, .L = 1, .dropout = .2},
+    {.name = "a short batch", .batch_T = 4, .max_batch = 6},
+    {.name = "a short batch, post, 8 threads", .batch_T = 4, .max_batch = 6, .post = true, .threads = 8, .dropout = .2},
+    {.name = "wide columns", .C = 40, .F = 70, .D = 11, .V = 37, .threads = 3},
+    {.name = "gpt2", .init = INIT_GPT2},
+    {.name = "gpt2, post, no bias", .init = INIT_GPT2, .post = true, .no_bias = true},
+    {.name = "xavier", .init = INIT_XAVIER, .post = true},
+    {.name = "two micro-batches", .accumulate = 2, .threads = 2, .relu = true},
+    {.name = "every third target counts", .answers = 3, .dropout = .2},
+    {.name = "every second, post, then all of another micro-batch", .answers = 2, .accumulate = 2, .post = true},
+    {.name = "two micro-batches, dropout, T = 1", .accumulate = 2, .T = 1, .dropout = .2, .post = true},
+};
+
 static inline ModelShape shape_of(const Case *c) {
     ModelShape s = {.T = c->T ? c->T : 7,
                     .C = c->C ? c->C : 12,

@@ -10,10 +10,12 @@ logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 trap 'exit 1' HUP INT TERM
 export logs
-# The scripts first: they take longest. With SCRIPTS=no they are left out.
+# The scripts first: they take longest. With SCRIPTS=no they are left out. With PINNED=yes (Linux) all threads and children
+# of a test share one processor.
 [ "${SCRIPTS-}" = no ] || set -- tests/test_*.sh "$@"
 # shellcheck disable=SC2016 # for the inner shell to expand
-printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} sh -c '
+printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" ${PINNED:+--process-slot-var=slot} -I {} sh -c '
+    [ -z "${slot-}" ] || taskset -cp "$slot" $$ >/dev/null
     log=$logs/$(basename "{}") begin=$(date +%s)
     { printf "== %s\n" "{}" && "./{}"; } >"$log.out" 2>&1 && : >"$log.passed" || : >"$log.failed"
     cat "$log.out"

@@ -1,5 +1,5 @@
 /* What the tests share: cmocka with the headers it needs, comparisons that print both numbers and the place (cmocka
-   1.1.5 compares floats only), arrays of random numbers, and derivatives from differences. */
+   1.1.5 compares floats only), and arrays of random numbers. */
 #pragma once
 
 #include <stdarg.h>
@@ -23,7 +23,14 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "base/rng.h"
-#include "verbs/difference.h"
+
+/* True in builds that check or count what is executed. Everything is slower there: tests repeat less in them, on the
+   same paths, and compare numbers less often. */
+#ifdef SANITIZED
+enum { INSTRUMENTED = true };
+#else
+enum { INSTRUMENTED = false };
+#endif
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
@@ -168,53 +175,4 @@ static inline void assert_all_close(const real *actual, const real *expected, si
 }
 static inline void assert_all_equal(const real *x, size_t count, double value, const char *what) {
     for (size_t i = 0; i < count; i++) assert_close(x[i], value, 0, "%s[%zu]", what, i);
-}
-
-/* A loss of everything reachable from `context`. Where the function has kinks, *branch tells its smooth pieces apart;
-   it comes in as 0. */
-typedef double (*LossFunction)(void *context, uint64_t *branch);
-
-/* One number that a loss depends on, and whether it was moved from one smooth piece to another. */
-typedef struct {
-    LossFunction loss;
-    void *context;
-    real *x;
-    uint64_t branch;
-    bool started, crossed;
-} PerturbedNumber;
-
-static inline double perturbed_number_loss(void *context, double delta) {
-    PerturbedNumber *m = context;
-    const real kept = *m->x;
-    uint64_t branch = 0;
-    *m->x = kept + (real)delta;
-    double loss = m->loss(m->context, &branch);
-    *m->x = kept;
-    if (m->started && branch != m->branch) m->crossed = true;
-    m->branch = branch, m->started = true;
-    return loss;
-}
-
-/* dL/dx by extrapolated differences. The step shrinks until all points lie on one smooth piece. */
-static inline double difference(LossFunction loss, void *context, real *x, double h) {
-    for (;; h /= 4) {
-        assert_that(h > 1e-6, "a kink is too near");
-        PerturbedNumber m = {.loss = loss, .context = context, .x = x};
-        double step = h, slope = difference_extrapolated(perturbed_number_loss, &m, CENTRAL, INFINITY, 0, &step);
-        if (!m.crossed) return slope;
-    }
-}
-
-/* Compares `analytic` with differences, sign and all: every entry, or a seeded sample when 0 < sample < count. A
-   gradient that is zero all over is an error: those that must vanish are tested as such. */
-static inline void check_gradient(const char *name, LossFunction loss, void *context, real *x, const real *analytic,
-                                  size_t count, size_t sample, double h) {
-    double max = max_abs(analytic, count);
-    assert_that(max > 0 && isfinite(max), "%s: its gradient is zero or not finite", name);
-    Rng rng = rng_make(11, RNG_SAMPLE, 4711);
-    size_t checks = sample > 0 && sample < count ? sample : count;
-    for (size_t n = 0; n < checks; n++) {
-        size_t i = checks == count ? n : rng_below(&rng, n, count);
-        assert_close(analytic[i], difference(loss, context, &x[i], h), 1e-7 * max, "gradient of %s[%zu]", name, i);
-    }
 }

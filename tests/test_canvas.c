@@ -216,5 +216,5 @@ int main(void) {
         TEST(print_has_twice_the_pixels),
         TEST(dashes_and_gaps_alternate),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, temporary_leave);
 }

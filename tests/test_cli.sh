@@ -66,6 +66,13 @@ refuses_config() {
     { cat tiny.ini; printf '%b\n' "$2"; } >bad.ini
     refuses "${3:-2}" "$1" "$train" bad.ini
 }
+# until_rows FILE ROWS: waits, 20 seconds at most, until a file that is being written has so many lines with a comma
+until_rows() {
+    for _ in $(seq 400); do
+        [ "$(grep -c , "$1" 2>/dev/null)" -ge "$2" ] 2>/dev/null && break
+        sleep 0.05
+    done
+}
 result_of() { sed -n 's/^.*"result": *"\([a-z]*\)".*$/\1/p' "$1/run.json"; }
 
 head -n 400 "$repository/data/sallow_reach.txt" >corpus.txt
@@ -681,10 +688,7 @@ for signal in INT:130 TERM:143 KILL:137; do
     out=swept-${signal%:*}
     interruptible "$train" sweep sweep.ini --out "$out" --quiet "$@" >"$said/out" 2>&1 &
     running=$!
-    for _ in $(seq 400); do
-        [ "$(grep -c , "$out/scale_divisor=sqrt_dk+seed=1/metrics.csv" 2>/dev/null)" -gt 3 ] 2>/dev/null && break
-        sleep 0.05
-    done
+    until_rows "$out/scale_divisor=sqrt_dk+seed=1/metrics.csv" 4
     kill -"${signal%:*}" "$running"
     wait "$running" 2>/dev/null
     check "exit status of a sweep stopped by SIG${signal%:*}" "${signal#*:}" $?
@@ -744,9 +748,9 @@ cp "$(readlink -f "$train")-double" installed/sqrtdk-double
 ends 0 installed/sqrtdk gradcheck tiny.ini "$@"
 interruptible "$train" gradcheck tiny.ini --set model.layers=50 >"$said/head" 2>&1 &
 running=$!
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+for _ in $(seq 400); do
     [ -s "$said/head" ] && break
-    sleep 0.5
+    sleep 0.05
 done
 kill -INT "$running"
 wait "$running"
@@ -758,10 +762,7 @@ for signal in INT:130 TERM:143; do
     out=stopped-${signal%:*}
     interruptible "$train" tiny.ini --out "$out" --set train.steps=1000000 --set eval.every=0 --set log.every=1 >"$said/out" 2>&1 &
     running=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        [ "$(grep -c , "$out/metrics.csv" 2>/dev/null)" -gt 5 ] 2>/dev/null && break
-        sleep 0.5
-    done
+    until_rows "$out/metrics.csv" 6
     kill -"${signal%:*}" "$running"
     wait "$running"
     check "exit status of a run stopped by SIG${signal%:*}" "${signal#*:}" $?
@@ -776,10 +777,7 @@ done
 # A terminal that is closed sends SIGHUP, which nohup ignores, and takes standard output away; so may whoever sends SIGTERM.
 "$train" tiny.ini --out hung --set train.steps=1000000 --set eval.every=0 --set log.every=1 >/dev/full 2>"$said/err" &
 running=$!
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ "$(grep -c , hung/metrics.csv 2>/dev/null)" -gt 5 ] 2>/dev/null && break
-    sleep 0.5
-done
+until_rows hung/metrics.csv 6
 kill -TERM "$running"
 wait "$running"
 check "exit status of a run stopped by SIGTERM, without standard output" 143 $?
@@ -805,10 +803,7 @@ for signal in INT KILL; do
         out=resumed-$signal-$every
         interruptible "$train" tiny.ini --out "$out" --quiet --set train.steps=150 --set log.checkpoint_every=$every >/dev/null 2>&1 &
         running=$!
-        for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-            [ "$(grep -c , "$out/metrics.csv" 2>/dev/null)" -gt 9 ] 2>/dev/null && break
-            sleep 0.1
-        done
+        until_rows "$out/metrics.csv" 10
         kill -$signal "$running" 2>/dev/null
         wait "$running" 2>/dev/null
         running=
@@ -875,7 +870,7 @@ fi
 
 # --- the benchmark: figures that fit together, and nothing written
 listing >"$said/before"
-ends 0 "$train" bench tiny.ini --json
+ends 0 "$train" bench tiny.ini --json --seconds 1
 check "written by: $name" "" "$(listing | diff "$said/before" -)"
 check "lines of: $name" 1 "$(grep -c '' "$said/out")"
 number() { sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p" "$said/out"; }

@@ -2,8 +2,6 @@
    program's own verbs are in test_cli.sh. */
 #include "support.h"
 
-#include <unistd.h>
-
 #include "base/command.h"
 #include "base/machine.h"
 #include "base/range.h"
@@ -188,14 +186,6 @@ static void the_name(void **state) {
     }
 }
 
-static void the_program(void **state) {
-    (void)state;
-    char *path = program_path();
-    assert_true(path && *path == '/' && access(path, X_OK) == 0);
-    assert_string_equal(strrchr(path, '/'), "/test_command");
-    free(path);
-}
-
 /* A command that is printed for the user is read by a shell as it is meant: the words come out again. */
 static void commands_to_copy(void **state) {
     (void)state;
@@ -228,7 +218,7 @@ static void commands_to_copy(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_kind), TEST(what_verbs_share), TEST(where_words_stand), TEST(what_is_refused),
-        TEST(help),       TEST(the_name),         TEST(the_program),       TEST(commands_to_copy),
+        TEST(help),       TEST(the_name),         TEST(commands_to_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

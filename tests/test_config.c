@@ -73,7 +73,7 @@ static void names_of_configs(void **state) {
     static const char *const NAMES[][2] = {
         {"a.b.ini", "a.b"}, {"./plain", "plain"}, {".ini", ".ini"}, {"x#;.ini", "x#;"}};
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
-        save(NAMES[i][0], "", 0);
+        put(NAMES[i][0], "", 0);
         config_load(&config, &axes, NAMES[i][0], NULL, 0);
         assert_string_equal(config.name, NAMES[i][1]);
         assert_round_trip();
@@ -103,7 +103,7 @@ static void wrong_values(void **state) {
         {"model.init", "unit, xavier, torch or gpt2", {"", "ones", "0"}},
         {"attention.scale_divisor",
          "sqrt_dk, none, dk, 2sqrt_dk, sqrt_dmodel or 1e-6 to 1e6",
-         {"0", "-1", "nan", "inf", "8x", "1e-7", "1e7", "", "infinity"}},
+         {"0", "-0", "-8", "nan", "inf", "8x", "1e-7", "1e7", "", "infinity"}},
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++)
         for (size_t j = 0; j < 10 && CASES[i].values[j]; j++) {
@@ -269,26 +269,6 @@ static void no_axes(void **state) {
     assert_string_equal(err.message, "c.ini has a [sweep] section: run it with ./train sweep c.ini");
 }
 
-static void check_columns(size_t widest) {
-    char *text, *line;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    assert_non_null(file);
-    config_write_help(file);
-    fclose(file);
-    assert_non_null(strstr(text, "scale_divisor"));
-    for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        assert_true(strlen(line) <= widest);
-        assert_true(line[strlen(line) - 1] != ' ');
-    }
-    free(text);
-}
-
-static void references(void **state) {
-    (void)state;
-    check_columns(80);
-}
-
 /* Each pair of values that do not go together is refused, and each value of it alone is not. */
 static void scores(void **state) {
     (void)state;
@@ -337,7 +317,6 @@ static void scales(void **state) {
         const char *text;
         double at_16;
     } GOOD[] = {{"sqrt_dk", 4}, {"none", 1}, {"dk", 16}, {"2sqrt_dk", 8}, {"0.1", 0.1}, {"1e6", 1e6}, {"1e-6", 1e-6}};
-    static const char *const BAD[] = {"", "0", "-8", "nan", "inf", "8x", "SQRT_DK", "sqrt_dk ", "1e-7", "1e7", "-0"};
     ScaleDivisor divisor, back;
     for (size_t i = 0; i < COUNT_OF(GOOD); i++) {
         char text[64];
@@ -348,7 +327,6 @@ static void scales(void **state) {
         assert_true(scale_parse(text, &back));
         assert_true(back.mode == divisor.mode && divisor_value(back, 3) == divisor_value(divisor, 3));
     }
-    for (size_t i = 0; i < COUNT_OF(BAD); i++) assert_false(scale_parse(BAD[i], &divisor));
     char title[64];
     scale_parse("2sqrt_dk", &divisor);
     scale_title(divisor, 64, title, sizeof title);
@@ -359,9 +337,8 @@ static void scales(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(defaults),     TEST(derived_defaults), TEST(names_of_configs), TEST(wrong_values),
-        TEST(right_values), TEST(overrides),        TEST(sweeps),           TEST(no_axes),
-        TEST(references),   TEST(scores),           TEST(scales),
+        TEST(defaults),  TEST(derived_defaults), TEST(names_of_configs), TEST(wrong_values), TEST(right_values),
+        TEST(overrides), TEST(sweeps),           TEST(no_axes),          TEST(scores),       TEST(scales),
     };
     return cmocka_run_group_tests_name("config", tests, enter, leave);
 }

@@ -142,34 +142,11 @@ static void vocabulary_file(void **state) {
     assert_fails(STATUS_FAILED, "missing", vocabulary_save(&v, &no_directory, in("missing/vocab.json")));
 }
 
+/* Of what is refused, seeds/vocabulary of the fuzz target has the kinds. */
 static void vocabulary_file_refused(void **state) {
     (void)state;
-    const char *const texts[] = {
-        "",
-        " ",
-        "{\"a\": 1}",
-        "\"abc\"",
-        "12",
-        "null",
-        "[]",
-        "[\"ab\"]",
-        "[\"a\", 1]",
-        "[\"b\", \"a\"]",
-        "[\"a\", \"a\"]",
-        "[\"a\", \"\"]",
-        "[\"a\"",
-        "[\"a\", \"e\\u0301\"]",
-        "[\"a\", \"\\ud800\"]",
-        "[\"a\", \"\\u0000\"]",
-        "[\"\xFF\"]",
-        "[\"a\"] x",
-        "[\"a\", [\"b\"]]",
-        "[\"a\", null]",
-    };
-    for (size_t n = 0; n < COUNT_OF(texts); n++) {
-        const char *path = put_text("vocab.json", texts[n]);
-        assert_refused(path, vocabulary_load(path));
-    }
+    const char *path = put_text("vocab.json", "[\"b\", \"a\"]");
+    assert_refused(path, vocabulary_load(path));
     assert_refused(in("missing"), vocabulary_load(in("missing")));
     assert_refused(temporary, vocabulary_load(temporary));
 }
@@ -270,7 +247,9 @@ static void training_batches(void **state) {
         differ += memcmp(tokens, again[0], sizeof tokens) != 0;
         corpus_training_batch(&corpus, 8, step, B, T, again[0], again[1]);
         differ += memcmp(tokens, again[0], sizeof tokens) != 0;
-        for (size_t b = 0; b < B; b++) {
+        for (size_t b = 0; b < B; b++) { /* as many batches of one window, one after the other */
+            corpus_training_batch(&corpus, 7, B * step + b, 1, T, again[0], again[1]);
+            assert_memory_equal(tokens + b * T, again[0], T * sizeof *tokens);
             assert_in_range(tokens[b * T], 0, STARTS - 1);
             seen[tokens[b * T]]++;
             for (size_t t = 0; t < T; t++) {

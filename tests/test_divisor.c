@@ -62,21 +62,6 @@ static void divisor_is_start_and_rate(void **state) {
     }
 }
 
-/* With one factor alone the model is another function from the first step on. */
-static void one_factor_is_not(void **state) {
-    (void)state;
-    static const char *const ONE[] = {"model.qk_init_scale=2", "train.qk_lr_scale=2"};
-    CONFIGURE("train.steps=20", "attention.scale_divisor=4");
-    train("divided", 1);
-    for (size_t n = 0; n < COUNT_OF(ONE); n++) {
-        CONFIGURE("train.steps=20", "attention.scale_divisor=16", ONE[n]);
-        train(n ? "rate" : "start", 1);
-        const Table *x = read_metrics("divided"), *y = read_metrics(n ? "rate" : "start");
-        assert_true((first_of(x, TRAIN_LOSS) == first_of(y, TRAIN_LOSS)) == (n == 0));
-        assert_true(last_of(x, TRAIN_LOSS) != last_of(y, TRAIN_LOSS));
-    }
-}
-
 #define CONSTANT_LR "train.warmup=0", "train.min_lr=1e-2"
 
 /* Up to the switch nothing changes; from then on every command scores the same weights with the other divisor. */
@@ -128,7 +113,7 @@ static void resumed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TRAINING_TEST(divisor_is_start_and_rate), TRAINING_TEST(one_factor_is_not),
-                                       TRAINING_TEST(switched), TRAINING_TEST(resumed)};
+    const struct CMUnitTest tests[] = {TRAINING_TEST(divisor_is_start_and_rate), TRAINING_TEST(switched),
+                                       TRAINING_TEST(resumed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,91 +1,9 @@
-/* The passes of the whole model in double precision: forward against the plain decoder, and the guarantees about
-   threads, masks, dropout and memory. */
+/* The passes of the whole model in double precision: what a position sees, and the guarantees about slices, masks of
+   dropout and sizes. */
 #include "model_case.h"
 
 static double forward_with_dropout(Setup *u) {
     return model_pass(&u->model, &u->batch, &(Pass){.training = true, .seed = SEED, .micro_step = u->micro_step});
-}
-
-/* Compares logits, losses and their sum with the plain decoder, in a forward pass alone and in training. */
-static void forward_is_the_plain_decoder(void **state) {
-    (void)state;
-    for (unsigned n = 0; n < 48; n++) {
-        static const size_t threads[] = {1, 2, 8};
-        Case c = {.name = "forward",
-                  .post = n & 1,
-                  .relu = n & 2,
-                  .no_bias = n & 4,
-                  .untied = n & 8,
-                  .dropout = .5 /* not in model_forward */,
-                  .threads = threads[n / 16],
-                  .H = 3,
-                  .V = 13,
-                  .divisor = {n % 5 ? (ScaleMode)(n % 5) : SCALE_SQRT_DK, 1.7},
-                  .T = n % 3 ? 7 : 66,
-                  .batch_T = n % 3 == 1 ? 5 : 0};
-        Setup u;
-        setup(&u, &c, n % 2);
-        const size_t rows = u.batch.B * u.batch.T, V = u.model.shape.V;
-        Plain plain;
-        plain_make(&plain, &u.model);
-        const double total = plain_pass(&plain, &u.batch, &(Pass){0});
-        const real *losses = copied_reals(u.model.losses, rows);
-        Batch blind = u.batch;
-        blind.targets = NULL;
-        assert_close(model_forward(&u.model, &blind), 0, 0, "no targets, no loss");
-        for (size_t b = 0; b < u.batch.B; b++)
-            assert_all_close(u.model.logits.values + b * u.batch.T * V, plain_logits(&plain, b), u.batch.T * V, 1e-12,
-                             "logits");
-        assert_close(model_forward(&u.model, &u.batch), total, 1e-12 * total, "sum of the losses");
-        assert_all_close(u.model.losses, losses, rows, 1e-12, "losses");
-        teardown(&u);
-    }
-}
-
-/* Another number of threads may change the order of summation; the same number gives the same bits. */
-static void threads_agree(void **state) {
-    (void)state;
-    static const size_t threads[] = {1, 2, 3, 8, 8};
-    for (unsigned n = 0; n < 24; n++) {
-        static const size_t sequences[] = {3, 1, 17};
-        Case c = {.name = "threads",
-                  .post = n & 1,
-                  .relu = n & 2,
-                  .dropout = n & 4 ? .2 : 0,
-                  .B = sequences[n / 8],
-                  .C = 40,
-                  .D = 11,
-                  .F = 70,
-                  .V = 37,
-                  .T = n & 2 ? 70 : 7,
-                  .untied = n & 1};
-        double losses[COUNT_OF(threads)];
-        real *gradients[COUNT_OF(threads)];
-        size_t flat = 0;
-        for (size_t t = 0; t < COUNT_OF(threads); t++) {
-            Setup u;
-            c.threads = threads[t];
-            setup(&u, &c, true);
-            for (int again = 0; again < 2; again++) { /* in the same model: the same bits, too */
-                double loss = backward(&u, 1, true);
-                if (again) assert_true(loss == losses[t]);
-                if (again) assert_memory_equal(gradients[t], u.model.gradients, flat * sizeof(real));
-                losses[t] = loss, flat = u.model.tensors.flat;
-                if (!again) gradients[t] = copied_reals(u.model.gradients, flat);
-            }
-            assert_close(losses[t], losses[0], 1e-12 * losses[0], "loss of %zu threads", threads[t]);
-            for (size_t i = 0; i < u.model.tensors.count; i++) {
-                const Tensor *tensor = &u.model.tensors.items[i];
-                const double max = max_abs(gradients[0] + tensor->offset, tensor->count);
-                for (size_t j = tensor->offset; j < tensor->offset + tensor->count; j++)
-                    assert_close(gradients[t][j], gradients[0][j], 1e-12 * max, "%s[%zu] of %zu threads", tensor->name,
-                                 j - tensor->offset, threads[t]);
-            }
-        }
-        assert_true(losses[3] == losses[4]);
-        assert_memory_equal(gradients[3], gradients[4], flat * sizeof(real));
-        support_release(NULL);
-    }
 }
 
 /* A sequence does not see its neighbours, nor a position what comes after it. */
@@ -175,40 +93,6 @@ static void slices_have_masks_of_their_own(void **state) {
     teardown(&u);
 }
 
-static void loss_starts_at_ln_V(void **state) {
-    (void)state;
-    for (unsigned n = 0; n < 4; n++) {
-        Model model;
-        Case c = {.name = "start", .init = INIT_GPT2, .untied = n & 1, .V = 65, .C = 32, .T = 32};
-        ModelShape shape = shape_of(&c);
-        int32_t ids[4 * 33];
-        random_tokens(ids, COUNT_OF(ids), 65);
-        model_make(&model, &shape, 4, 2, false);
-        tensors_initialize(&model.tensors, &shape, INIT_GPT2, n, model.threads, model.parameters);
-        Batch batch = {.tokens = ids, .targets = ids + 1, .B = 4, .T = 32};
-        assert_close(model_forward(&model, &batch) / 128, log(65), .05, "loss of an untrained model");
-    }
-}
-
-static void memory_is_what_the_arrays_take(void **state) {
-    (void)state;
-    for (unsigned n = 0; n < 32; n++) {
-        Model model;
-        Case c = {.post = n & 1, .no_bias = n & 2, .untied = n & 4, .dropout = n & 8 ? .1 : 0};
-        ModelShape shape = shape_of(&c);
-        const bool training = n & 16;
-        model_make(&model, &shape, 5, 3, training);
-        assert_int_equal(model.parameter_arena.used, model.parameter_arena.capacity);
-        assert_int_equal(model.activation_arena.used, model.activation_arena.capacity);
-        assert_all_equal(model.parameters, model.tensors.flat, 0, "parameters");
-        assert_true((model.gradients != NULL) == training);
-        assert_true((model.x.gradient != NULL) == training && (model.blocks[0].qkv.gradient != NULL) == training);
-        size_t sum = 0;
-        for (size_t i = 0; i < model.tensors.count; i++) sum += model.tensors.items[i].count;
-        assert_int_equal(sum, model.tensors.parameters);
-    }
-}
-
 /* Sizes beyond size_t, beyond int (for BLAS) and beyond any machine end in an error. */
 static void sizes_that_do_not_fit(void **state) {
     (void)state;
@@ -230,15 +114,8 @@ int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
     const struct CMUnitTest tests[] = {
-        TEST(forward_is_the_plain_decoder),
-        TEST(threads_agree),
-        TEST(positions_see_the_past_only),
-        TEST(dropout_is_drawn_by_step),
-        TEST(slices_add_up),
-        TEST(slices_have_masks_of_their_own),
-        TEST(loss_starts_at_ln_V),
-        TEST(memory_is_what_the_arrays_take),
-        TEST(sizes_that_do_not_fit),
+        TEST(positions_see_the_past_only),    TEST(dropout_is_drawn_by_step), TEST(slices_add_up),
+        TEST(slices_have_masks_of_their_own), TEST(sizes_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

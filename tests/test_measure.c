@@ -1,23 +1,18 @@
 /* model/measure: closed forms where weights are uniform or one-hot, a plain computation from the queries and keys
-   elsewhere, and theory's prediction of the scores at initialization. Scores whose distribution is known are in
-   test_statistics.c. */
-#include "support.h"
+   elsewhere, and theory's prediction of the scores at initialization. Then the lines of a
+   run. */
+#include "shapes.h"
+#include "training.h"
 
 #include "model/measure.h"
+#include "run/run.h"
 
 static Model model;
 
 static ModelShape shape_of(size_t T, size_t C, size_t H, size_t D) {
-    return (ModelShape){
-        .T = T,
-        .C = C,
-        .attention = {.H = H, .D = D, .multiplier = (real)(1 / sqrt((double)D)), .qk_init_scale = 1, .qk_lr_scale = 1},
-        .F = 2 * C,
-        .V = 31,
-        .L = 2,
-        .pre_norm = true,
-        .bias = true,
-        .tied = true};
+    ModelShape shape = small_shape(T, C, H, D, 31);
+    shape.tied = true;
+    return shape;
 }
 static void make_model(const ModelShape *shape, size_t batch, size_t threads, Init init, uint64_t seed) {
     model_make(&model, shape, batch, threads, false);
@@ -131,14 +126,6 @@ static void uniform(void **state) {
         assert_close(got[head].entropy, 1, 1e-12, "entropy");
         assert_close(got[head].max_weight, mean, 1e-12, "max_weight");
     }
-    float raw[4 * T * T], weights[4 * T * T], multiplier[4], sink[4]; /* (L,H,T,T), (L,H) */
-    forward(1, T);
-    measure_snapshot(&model, T, &(AttentionSnapshot){raw, weights, multiplier, sink});
-    for (size_t n = 0; n < COUNT_OF(weights); n++) {
-        size_t i = n / T % T, j = n % T;
-        assert_close(weights[n], j <= i ? 1 / (double)(i + 1) : 0, 1e-7, "weight %zu, %zu", i, j);
-        assert_close(raw[n], 0, 0, "raw score %zu, %zu", i, j);
-    }
 }
 
 /* A large multiplier: all weight on one key. */
@@ -156,37 +143,6 @@ static void one_hot(void **state) {
         assert_close(got[head].entropy, 0, 1e-6, "entropy");
         assert_close(got[head].max_weight, 1, 1e-6, "max_weight");
         assert_true(got[head].score_std > 1e5);
-    }
-}
-
-/* Rows sum to one, nothing is seen ahead, each weight is the softmax of the scores, and raw scores are those before the
-   multiplier. */
-static void snapshot(void **state) {
-    (void)state;
-    enum { T = 48 };
-    ModelShape shape = shape_of(T, 24, 3, 5);
-    make_model(&shape, 2, 2, INIT_UNIT, 3);
-    for (size_t length = 1; length <= T; length += 47) {
-        forward(1, length);
-        static float raw[6 * T * T], weights[6 * T * T], multiplier[6], sink[6];
-        measure_snapshot(&model, length, &(AttentionSnapshot){raw, weights, multiplier, sink});
-        for (size_t head = 0; head < 6; head++) {
-            const float *matrix = weights + head * length * length, *scores = raw + head * length * length;
-            assert_true(multiplier[head] == (float)shape.attention.multiplier && sink[head] == -INFINITY);
-            for (size_t i = 0; i < length; i++) {
-                double sum = 0, total = 0;
-                for (size_t j = 0; j <= i; j++) total += exp(score(head / 3, head % 3, 0, length, i, j));
-                for (size_t j = 0; j < length; j++) {
-                    double expected = j <= i ? exp(score(head / 3, head % 3, 0, length, i, j)) / total : 0;
-                    double unscaled = j <= i ? score(head / 3, head % 3, 0, length, i, j) * sqrt(5) : 0;
-                    assert_close(matrix[i * length + j], expected, j <= i ? 1e-6 : 0, "weight %zu, %zu", i, j);
-                    assert_close(scores[i * length + j], unscaled, 1e-5 * fabs(unscaled) + 1e-6 * (j <= i),
-                                 "raw score %zu, %zu", i, j);
-                    sum += (double)matrix[i * length + j];
-                }
-                assert_close(sum, 1, 1e-6, "row %zu", i);
-            }
-        }
     }
 }
 
@@ -232,14 +188,46 @@ static void prediction(void **state) {
     }
 }
 
+/* Compares one step's lines of attention.csv with the model as it stands, on the fixed batch, to the last digit. */
+static const char *check_lines(Model *m, size_t B, const int32_t *tokens, size_t step, const char *line) {
+    HeadStatistics heads[4];
+    model_forward(m, &(Batch){.tokens = tokens, .B = B, .T = m->shape.T});
+    measure_heads(m, B, m->shape.T, heads);
+    for (size_t i = 0; i < 4; i++) {
+        char expected[256];
+        int length =
+            snprintf(expected, sizeof expected, "%zu,%zu,%zu,%.6g,%.6g,%.6g,%.6g,%.6g,", step, i / 2, i % 2,
+                     heads[i].score_std, heads[i].score_max, heads[i].entropy, heads[i].max_weight, heads[i].saturated);
+        assert_that(strncmp(line, expected, (size_t)length) == 0, "%.80s is not %s", line, expected);
+        line += strcspn(line, "\n") + 1; /* the rest is gradients: test_gradients_measure.c */
+    }
+    return line;
+}
+
+static void a_run_writes_them(void **state) {
+    (void)state;
+    static Run run;
+    CONFIGURE("model.layers=2", "train.steps=8", "model.dropout=0.2", "log.attention_every=0", "train.batch=5");
+    train("run", 2);
+    run_open(&run, in("run"), NULL, 0, false);
+    run_load_model(&run, &model, 0, 2);
+    const Corpus corpus = corpus_load(in("corpus.txt"), NULL, 0.2, 16);
+    int32_t tokens[5 * 16], targets[5 * 16];
+    size_t B = validation_batch(&corpus, 5, 16, tokens, targets);
+    real *last = copied_reals(model.parameters, model.tensors.flat);
+    const char *line = contents(in("run/attention.csv"), NULL);
+    line += strcspn(line, "\n") + 1;
+    tensors_initialize(&model.tensors, &model.shape, INIT_UNIT, 1, model.threads, model.parameters);
+    line = check_lines(&model, B, tokens, 0, line);
+    memcpy(model.parameters, last, model.tensors.flat * sizeof *last);
+    line = check_lines(&model, B, tokens, 8, line);
+    assert_string_equal(line, "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(against_plain_statistics),
-        TEST(uniform),
-        TEST(one_hot),
-        TEST(snapshot),
-        TEST(one_position),
-        TEST(prediction),
+        TEST(against_plain_statistics),   TEST(uniform), TEST(one_hot), TEST(one_position), TEST(prediction),
+        TRAINING_TEST(a_run_writes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static const double TOLERANCE = 1e-10;
 static const double TOLERANCE = 1e-4;
 #endif
 
-enum { STEPS = 50, BATCH = 4 };
+enum { STEPS = INSTRUMENTED ? 15 : 50, BATCH = 4 };
 
 /* The losses of the config's first steps by one engine, and the validation loss after them. */
 static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
@@ -41,7 +41,7 @@ static void fifty_steps(void **state) {
         {"attention.scale_divisor=none", "train.lr=3e-3"},
         {"attention.scale_divisor=dk", "model.norm=post", "model.activation=relu"},
         {"attention.scale_divisor=2sqrt_dk", "model.bias=no", "model.tie_embeddings=no", "model.init=gpt2"},
-        {"attention.scale_divisor=3.7", "attention.switch_step=20", "attention.switch_divisor=sqrt_dk"},
+        {"attention.scale_divisor=3.7", "attention.switch_step=5", "attention.switch_divisor=sqrt_dk"},
         {"train.optimizer=sgd", "train.lr=0.1", "model.init=torch", "train.accumulate=3"},
         {"train.optimizer=muon", "train.lr=3e-3", "train.shards=2"},
         {"model.qk_init_scale=0.5", "train.qk_lr_scale=2", "train.lr=3e-3", "model.norm=post"},

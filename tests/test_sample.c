@@ -1,8 +1,8 @@
 /* train/sample: from a model whose logits are the same whatever it reads, the frequencies drawn; from any model, the
    likeliest character found by hand. */
+#include "shapes.h"
 #include "temporary.h"
 
-#include "model/initialization.h"
 #include "train/sample.h"
 
 enum { T = 4, C = 6, V = 6 };
@@ -16,14 +16,8 @@ static const char *const texts[V] = {"a", "b", "c", "é", "漢", "\xF0\x9F\x8E\x
 
 static int make(void **state) {
     (void)state;
-    const ModelShape shape = {.T = T,
-                              .C = C,
-                              .attention = {.H = 2, .D = 3, .multiplier = 1, .qk_init_scale = 1, .qk_lr_scale = 1},
-                              .F = 12,
-                              .V = V,
-                              .L = 1,
-                              .pre_norm = true,
-                              .bias = true};
+    ModelShape shape = small_shape(T, C, 2, 3, V);
+    shape.L = 1;
     model_make(&model, &shape, 1, 1, false);
     tensors_initialize(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
     return 0;

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "launchers.h"
 #include "locks.h"
 #include "sweep/sweep.h"
 
@@ -216,14 +217,7 @@ static void linked_run(void **state) {
 
 /* --- which share */
 
-static const char *const VARIABLES[] = {"SLURM_ARRAY_TASK_ID",
-                                        "SLURM_ARRAY_TASK_COUNT",
-                                        "SLURM_ARRAY_TASK_MIN",
-                                        "SLURM_ARRAY_TASK_STEP",
-                                        "OMPI_COMM_WORLD_RANK",
-                                        "OMPI_COMM_WORLD_SIZE",
-                                        "PMI_RANK",
-                                        "PMI_SIZE"};
+/* Of texts that are no share, seeds/share of the fuzz target has more. */
 static void which_share(void **state) {
     (void)state;
     static const struct {
@@ -234,10 +228,6 @@ static void which_share(void **state) {
         {"8/8", {0}, NULL, 7, 8},
         {"2/8", {"5", "9"}, NULL, 1, 8}, /* what is said counts */
         {"0/8", {0}, "--share takes I/N with I from 1 to N", 0, 0},
-        {"9/8", {0}, "--share takes I/N", 0, 0},
-        {"/8", {0}, "--share takes I/N", 0, 0},
-        {"1/", {0}, "--share takes I/N", 0, 0},
-        {"1/8x", {0}, "--share takes I/N", 0, 0},
         {"-1/8", {0}, "--share takes I/N", 0, 0},
         {"1/99999999999999999999", {0}, "--share takes I/N", 0, 0},
         {"", {0}, "--share takes I/N", 0, 0},
@@ -261,9 +251,9 @@ static void which_share(void **state) {
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         size_t share = 99, shares = 99;
-        for (size_t v = 0; v < COUNT_OF(VARIABLES); v++) {
-            unsetenv(VARIABLES[v]);
-            if (cases[i].variables[v]) setenv(VARIABLES[v], cases[i].variables[v], 1);
+        for (size_t v = 0; v < COUNT_OF(LAUNCHERS); v++) {
+            unsetenv(LAUNCHERS[v]);
+            if (cases[i].variables[v]) setenv(LAUNCHERS[v], cases[i].variables[v], 1);
         }
         if (cases[i].refused) {
             assert_refused(cases[i].refused, share_read(cases[i].text, &share, &shares));
@@ -272,7 +262,7 @@ static void which_share(void **state) {
         share_read(cases[i].text, &share, &shares);
         assert_that(share == cases[i].share && shares == cases[i].shares, "case %zu: %zu/%zu", i, share, shares);
     }
-    for (size_t v = 0; v < COUNT_OF(VARIABLES); v++) unsetenv(VARIABLES[v]);
+    for (size_t v = 0; v < COUNT_OF(LAUNCHERS); v++) unsetenv(LAUNCHERS[v]);
 }
 
 /* Shares have each run once, and about as many as each other. No share has all runs of a setting that has several. */

@@ -5,22 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/check.sh
-unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE OPENBLAS_CORETYPE
-build=$(dirname "$(readlink train)")
-skip() {
-    echo "skipped: $1"
-    exit "${2:-0}"
-}
-case $build in
-*-address* | *-undefined* | *-thread* | *-leak* | *-coverage*) skip "shares of a build without run-time checks are enough" ;;
-esac
-for tool in "${MPICC:-mpicc}" mpirun; do
-    command -v "$tool" >/dev/null || skip "there is no $tool: ./setup.sh --mpi installs it" "$([ "${SKIP-}" = no ] && echo 1)"
-done
-CC=${CC:-$(basename "$build")}
-export CC OMP_WAIT_POLICY=passive
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-make -s "$build/train-mpi" || exit 1
+mpi_or_skip
 tmp=$(mktemp -d) || exit 1
 running=
 clean_up() {

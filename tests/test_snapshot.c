@@ -53,6 +53,9 @@ static void metadata(void **state) {
     assert_string_equal(safetensors_metadata(&file, "step"), "1");
     assert_string_equal(safetensors_metadata(&file, "text"), "keys\nand");
     assert_null(safetensors_metadata(&file, "author"));
+    CONFIGURE("train.steps=1", "log.attention_text=the keys and queries"); /* of which the context shows 16 */
+    train("long", 1);
+    assert_int_equal(snapshot_load(in("long"), &config, 1).T, 16);
 }
 
 static void refused(void **state) {

@@ -1,4 +1,4 @@
-/* One table of colours for every picture, so that a divisor has the same colour in all of them. tests/test_palette.c
+/* One table of colours for every picture, so that a divisor has the same colour in all of them. tests/test_pictures.c
    checks that the colours can be told apart. */
 #include "show/palette.h"
 

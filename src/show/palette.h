@@ -4,7 +4,7 @@
 #include "show/canvas.h"
 
 /* Each colour has a contrast of 3:1 or more against white, and differs from the others under deuteranopia and
-   protanopia. In grey the named divisors differ in lightness (tests/test_palette.c). */
+   protanopia. In grey the named divisors differ in lightness (tests/test_pictures.c). */
 enum { COLORS_NAMED = 5, COLORS_COUNT = 12 };
 
 /* Returns the colour of a divisor as a config writes it: "none", "sqrt_dk", ... Any other text is a number and has the

@@ -14,7 +14,6 @@ static RunState fuzz_state; /* of the checkpoint that was loaded last */
 static inline uint8_t *fuzz_make_checkpoint(size_t *size) {
     const RunState state = {
         .step = 4, .seconds = 1, .train_loss = 1, .val_loss = 1, .best_val_loss = 1, .best_step = 2};
-    char path[256];
     fuzz_run.config = *fuzz_config();
     snprintf(fuzz_run.directory, sizeof fuzz_run.directory, "%s", fuzz_directory());
     fuzz_run.locked = fuzz_opened_directory();
@@ -23,10 +22,7 @@ static inline uint8_t *fuzz_make_checkpoint(size_t *size) {
     model_make(&fuzz_model, &shape, 1, 1, false);
     optimizer_make(&fuzz_optimizer, &fuzz_run.config, &fuzz_model.tensors, 1);
     checkpoint_save(&fuzz_run, CHECKPOINT_LAST, &fuzz_model, (Moments){fuzz_optimizer.m, fuzz_optimizer.v}, &state);
-    snprintf(path, sizeof path, "%s/checkpoint/last.safetensors", fuzz_directory());
-    uint8_t *file = fuzz_get(path, size);
-    fuzz_without_checksum(file, *size);
-    return file;
+    return fuzz_get_written("checkpoint/last.safetensors", size);
 }
 
 static inline void fuzz_load_last(void *run) {

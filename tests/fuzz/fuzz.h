@@ -135,6 +135,15 @@ static inline void fuzz_without_checksum(uint8_t *file, size_t size) {
     name[1] = 'C';
 }
 
+/* Returns a safetensors file that the program has written in the target's directory, for edits. The caller frees. */
+static inline uint8_t *fuzz_get_written(const char *name, size_t *size) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", fuzz_directory(), name);
+    uint8_t *file = fuzz_get(path, size);
+    fuzz_without_checksum(file, *size);
+    return file;
+}
+
 /* What an input makes of a file that the program itself has written, so that seeds and findings stay what they are when
    the format changes. An input is a list of changes, each of a place (2 bytes), how many bytes go (1), how many come
    (1), and these. A place from 2^15 on counts from the end of the file. The caller frees. */

@@ -7,12 +7,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static uint8_t *file;
     static size_t file_size;
     if (!file) {
-        char path[256];
         free(fuzz_make_checkpoint(&file_size));
         checkpoint_save(&fuzz_run, CHECKPOINT_BEST, &fuzz_model, (Moments){0}, &(RunState){.step = 2});
-        snprintf(path, sizeof path, "%s/checkpoint/best.safetensors", fuzz_directory());
-        file = fuzz_get(path, &file_size);
-        fuzz_without_checksum(file, file_size);
+        file = fuzz_get_written("checkpoint/best.safetensors", &file_size);
     }
     size_t edited_size = file_size;
     uint8_t *edited = fuzz_edit_safetensors(file, &edited_size, data, size);

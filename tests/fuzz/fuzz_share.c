@@ -1,18 +1,12 @@
 /* --share and the environment that "auto" reads. The input is lines: the text of --share, then the variables of batch
-   systems and mpirun in the order below; an empty line leaves one unset. A share that is accepted is one of the shares.
+   systems and mpirun in the order of launchers.h; an empty line leaves one unset. A share that is accepted is one of
+   the shares.
  */
+#include "../launchers.h"
 #include "fuzz.h"
 #include "sweep/sweep.h"
 
-static const char *const VARIABLES[] = {"SLURM_ARRAY_TASK_ID",
-                                        "SLURM_ARRAY_TASK_COUNT",
-                                        "SLURM_ARRAY_TASK_MIN",
-                                        "SLURM_ARRAY_TASK_STEP",
-                                        "OMPI_COMM_WORLD_RANK",
-                                        "OMPI_COMM_WORLD_SIZE",
-                                        "PMI_RANK",
-                                        "PMI_SIZE"};
-enum { COUNT = sizeof VARIABLES / sizeof *VARIABLES };
+enum { COUNT = sizeof LAUNCHERS / sizeof *LAUNCHERS };
 
 static size_t share, shares;
 
@@ -25,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *said = strsep(&rest, "\n");
     for (size_t i = 0; i < COUNT; i++) {
         const char *value = rest ? strsep(&rest, "\n") : "";
-        unsetenv(VARIABLES[i]);
-        if (*value) setenv(VARIABLES[i], value, 1);
+        unsetenv(LAUNCHERS[i]);
+        if (*value) setenv(LAUNCHERS[i], value, 1);
     }
     if (fuzz_answer(read_share, said)) {
         REQUIRE(share < shares);

@@ -13,15 +13,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static size_t file_size;
     const size_t mark = memory_mark();
     if (!file) {
-        char path[256];
         fuzz_config();
         fuzz_make_directory("attention");
         snapshot = snapshot_make(1, 1, text, 3);
         snapshot.step = 2;
         snapshot_save(&snapshot, fuzz_opened_directory());
-        snprintf(path, sizeof path, "%s/attention/step000002.safetensors", fuzz_directory());
-        file = fuzz_get(path, &file_size);
-        fuzz_without_checksum(file, file_size);
+        file = fuzz_get_written("attention/step000002.safetensors", &file_size);
     }
     size_t edited_size = file_size;
     uint8_t *edited = fuzz_edit_safetensors(file, &edited_size, data, size);
