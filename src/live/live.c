@@ -133,6 +133,7 @@ Live *live_make(const char *config, const char *text) {
     l->moves = memory_make(0, sizeof *l->moves, "what was moved");
     t->options = &options;
     config_from_text(c, config, "the config");
+    snprintf(c->name, sizeof c->name, "live");
     t->run.corpus = make_corpus(c, text);
     check_attention_text(c, &t->run.corpus.vocabulary);
     trainer_make_arrays(t);

@@ -2,6 +2,7 @@
 const live_parts = JSON.parse(document.getElementById("live").textContent); /* module, worker, corpus, presets */
 const DIVISORS = [["none", "undivided", 1], ["sqrt_dk", "÷ √d_k", .5], ["2sqrt_dk", "÷ 2√d_k", .5], ["dk", "÷ d_k", 1]];
 const REDRAW = 400; /* milliseconds between two drawings of the charts */
+const POINTS = 400; /* of a curve, at most */
 const AHEAD = 20; /* steps that a lane may be ahead of the slowest */
 const training = {lanes: [], running: false, seed: 1, baselines: [], moved: [], drawn: 0};
 const rate_factor = () => 2 ** Number($("train-rate").value);
@@ -28,14 +29,20 @@ function make_lane(choice, i) {
         "aria-label": `divisor of the model that began ${words}`, oninput: () => divide(lane)});
     lane.element = el("div", {class: "lane", style: `--of: ${color}`}, el("h3", {}, words, lane.title), lane.slider,
         lane.canvas, lane.loss, lane.figures, lane.writing, lane.speed, el("p", {class: "saves"},
-            el("button", {type: "button", onclick: () => send(lane, {do: "config"})}, "config.ini"),
-            el("button", {type: "button", onclick: () => save_lane(lane)}, "metrics.csv")));
+            el("button", {type: "button", onclick: () => take(lane)}, "take it away")));
     name_divisor(lane);
     return lane;
 }
-/* A run that was steered says so, as comments above its config, which alone does not make it again. */
-const moved_words = lane => lane.moves.map(({step, divisor}) => `; from step ${step} on the scores were divided by ${divisor}\n`).join("") +
-    (training.factor && training.factor !== 1 ? "; the learning rate was moved while it trained\n" : "");
+/* Asks for the lane's run as a directory of ./train in a .zip, with the charts and the lane's triangle as pictures. */
+function take(lane) {
+    const large = el("canvas", {width: 480, height: 480}), context = large.getContext("2d"), names = ["loss", "entropy", "score_std"];
+    context.imageSmoothingEnabled = false;
+    context.drawImage(lane.canvas, 0, 0, 480, 480);
+    const charts = [...$("train-charts").querySelectorAll("figure:has(svg)")].map((figure, i) => ({name: `${names[i]}.svg`,
+        bytes: new TextEncoder().encode(svg_text(figure.querySelector("svg"), figure.firstChild.textContent))}));
+    send(lane, {do: "take", folder: `${lane.name}_seed${training.seed}`, corpus: $("train-corpus").value, more: [...charts,
+        {name: "attention.png", bytes: new Uint8Array(bytes_of(large.toDataURL().split(",")[1]))}]});
+}
 function name_divisor(lane) {
     const moved = lane.moves.at(-1);
     lane.title.textContent = moved ? ` — ÷ ${short(lane.divisor, 3)} since step ${moved.step}` : ` (÷ ${short(lane.divisor, 3)})`;
@@ -83,15 +90,14 @@ function start(run) {
     }
     show_running();
 }
-function save_lane(lane) {
-    const losses = new Map(lane.losses), validated = new Map(lane.evaluations);
-    const steps = [...new Set([...losses.keys(), ...validated.keys()])].sort((a, b) => a - b);
-    save(`${lane.name}_metrics.csv`, "text/csv", csv_text([["step", "train_loss", "val_loss"],
-        ...steps.map(step => [step, losses.get(step) ?? "", validated.get(step) ?? ""])]));
-}
 function fail(words) {
     $("train-words").textContent = words;
     $("train-words").classList.toggle("failed", words !== "");
+}
+/* Adds a point to a curve. Of a long curve every second point stays, so that an hour's is drawn as fast as a minute's. */
+function keep(points, point) {
+    points.push(point);
+    if (points.length > POINTS) points.splice(0, points.length, ...points.filter((_, i) => i % 2 === 0));
 }
 function hear(lane, message) {
     lane.step = message.step;
@@ -106,7 +112,7 @@ function hear(lane, message) {
         $("train-last").textContent = message.last;
     }
     if (message.progress) {
-        lane.losses.push(...message.progress);
+        for (const point of message.progress) keep(lane.losses, point);
         const now = performance.now(), since = lane.since ?? {time: now, step: lane.step};
         if (now - since.time > 1000) {
             lane.speed.textContent = `${((lane.step - since.step) / (now - since.time) * 1000).toFixed(1)} steps per second`;
@@ -115,13 +121,13 @@ function hear(lane, message) {
         lane.done ||= message.done || message.diverged;
         if (message.diverged) lane.speed.textContent = "diverged: the loss is not finite";
     }
-    if (message.config) save(`${lane.name}.ini`, "text/plain", moved_words(lane) + message.config);
-    if (message.evaluation) lane.evaluations.push([message.step, message.evaluation.loss]);
+    if (message.zip) save(`${message.folder}.zip`, "application/zip", message.zip);
+    if (message.evaluation) keep(lane.evaluations, [message.step, message.evaluation.loss]);
     if (message.sample !== undefined) lane.writing.textContent = plain(message.sample);
     if (message.attention) {
         lane.attention = message.attention;
-        lane.entropy.push([message.step, message.statistics.entropy]);
-        lane.deviation.push([message.step, message.statistics.score_std]);
+        keep(lane.entropy, [message.step, message.statistics.entropy]);
+        keep(lane.deviation, [message.step, message.statistics.score_std]);
         paint_lane(lane);
     }
     keep_together();
