@@ -51,7 +51,9 @@ const actions = {
     },
     divide({divisor}) {
         model.divide(divisor);
-        if (!running) look();
+        if (running) return;
+        if (model.step >= model.last) evaluate();
+        look();
     },
     rate({factor}) { model.rate(factor); },
     read(message) {

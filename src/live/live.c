@@ -300,7 +300,7 @@ void live_divide(Live *l, double divisor) {
     attention_set_step(&t->model.shape.attention, &t->run.config, step);
     logs_cut(t->logs, t->state.log_size); /* what was measured at this step was measured with another divisor */
     t->val_loss = NAN;
-    l->measured = false;
+    l->measured = l->ended = false;
 }
 
 void live_rate(Live *l, double factor) {
