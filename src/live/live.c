@@ -1,96 +1,13 @@
-/* The trainer without files. Everything is made by the functions that ./train calls, in the same order: those that
-   write a run find no directory and write nothing, and its logs are texts in memory. */
-#include "live/live.h"
-
+/* The trainer without files: its model, its steps, and what can be moved between them. Everything is made by the
+   functions that ./train calls, in the same order: those that write a run find no directory and write nothing, and its
+   logs are texts in memory. */
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "train/sample.h"
+#include "live/parts.h"
 #include "train/step.h"
-#include "train/trainer.h"
-
-/* Where the divisor or the learning rate was moved. */
-typedef struct {
-    size_t step;
-    double divisor,
-        rate; /* the new divisor, and what the schedule is multiplied by; 0: it was not this that was moved */
-} Move;
-
-struct Live {
-    size_t mark;   /* of memory, before the model was made */
-    Trainer t;     /* without a directory, and with logs in memory */
-    bool measured; /* attention, for the log, at this step */
-    bool ended;    /* the last step has its row in the log */
-    bool diverged;
-    size_t sample_at; /* where the last text in samples.txt begins */
-    Move *moves;      /* (move_count) */
-    size_t move_count;
-    double rate;                 /* what the schedule of the learning rate is multiplied by */
-    AttentionSnapshot attention; /* of T x T */
-    float *divided;              /* (L, H, T, T) */
-    LiveAttention shown;         /* these matrices */
-    char *written;               /* the last text that was returned; NULL before the first */
-    LiveFile best;               /* a checkpoint, once there is one */
-    LiveFile *files;             /* first the snapshots, `kept` of them, then those of the last live_files */
-    size_t kept, file_count;
-};
-
-/* --- texts that are written as files are */
-
-typedef struct {
-    FILE *stream;
-    char *bytes;
-    size_t size;
-} Text;
-
-static void text_begin(Text *t) {
-    t->stream = open_memstream(&t->bytes, &t->size);
-    if (!t->stream) runtime_error("no memory for a text");
-}
-
-/* Returns what was written, with a zero byte behind it. */
-static char *text_end(Text *t) {
-    const bool complete = fclose(t->stream) == 0;
-    char *copy = complete ? memory_copy_text(t->bytes, t->size) : NULL;
-    free(t->bytes);
-    if (!complete) runtime_error("no memory for a text");
-    return copy;
-}
-
-/* text_end, of a text that the caller reads until its next call. */
-static const char *text_return(Live *l, Text *t) {
-    memory_free(l->written);
-    l->written = NULL;
-    l->written = text_end(t);
-    return l->written;
-}
-
-static LiveFile copy_file(const char *name, const void *bytes, size_t size) {
-    return (LiveFile){memory_copy_text(name, strlen(name)), memory_copy_text(bytes, size), size};
-}
-
-static LiveFile file_end(const char *name, Text *t) {
-    const char *bytes = text_end(t);
-    return (LiveFile){memory_copy_text(name, strlen(name)), bytes, t->size};
-}
-
-static void add_file(Live *l, LiveFile file) {
-    l->files = memory_resize(l->files, (l->file_count + 1) * sizeof *l->files, "the run's files");
-    l->files[l->file_count++] = file;
-}
-
-static void free_file(const LiveFile *file) {
-    memory_free((void *)file->name);
-    memory_free((void *)file->bytes);
-}
-
-/* Frees the files of the last live_files. */
-static void drop_parts(Live *l) {
-    for (; l->file_count > l->kept; l->file_count--) free_file(&l->files[l->file_count - 1]);
-}
 
 /* --- the model */
 
@@ -166,11 +83,11 @@ static void evaluate_step(Live *l) {
     memory_release(mark);
     if (!(t->state.best_val_loss < best)) return;
     Text text = {0};
-    text_begin(&text);
+    live_text_begin(&text);
     const RunState of_best = {.step = t->state.step};
     checkpoint_write(text.stream, &t->run.config, CHECKPOINT_BEST, &t->model, (Moments){0}, &of_best);
-    free_file(&l->best);
-    l->best = file_end(CHECKPOINT_NAMES[CHECKPOINT_BEST], &text);
+    live_free_file(&l->best);
+    l->best = live_file_end(CHECKPOINT_NAMES[CHECKPOINT_BEST], &text);
 }
 
 /* Measures attention for the log, and keeps its snapshot. */
@@ -180,17 +97,16 @@ static void measure_step(Live *l) {
     Text text = {0};
     trainer_measure(&l->t);
     memory_release(mark);
-    drop_parts(l);
+    live_drop_parts(l);
     snapshot_name(l->t.state.step, name);
-    text_begin(&text);
+    live_text_begin(&text);
     snapshot_put(&l->t.snapshot, text.stream);
-    add_file(l, file_end(name, &text));
+    live_add_file(l, live_file_end(name, &text));
     l->kept = l->file_count;
     l->measured = true;
 }
 
-/* Does what ./train does at a step before its update. Returns whether loss and gradients are finite. */
-static bool begin_step(Live *l) {
+bool live_begin_step(Live *l) {
     Trainer *t = &l->t;
     const Config *c = &t->run.config;
     const size_t step = t->state.step;
@@ -210,7 +126,7 @@ static bool begin_step(Live *l) {
 double live_step(Live *l) {
     Trainer *t = &l->t;
     const Config *c = &t->run.config;
-    if (!begin_step(l)) return isfinite(t->loss) ? (double)NAN : t->loss;
+    if (!live_begin_step(l)) return isfinite(t->loss) ? (double)NAN : t->loss;
     step_update(&t->model, &t->optimizer, c, t->norm, t->state.step);
     t->state.step++;
     t->val_loss = NAN;
@@ -261,8 +177,7 @@ const double *live_baselines(Live *l) {
 
 /* --- what can be moved */
 
-/* Returns a divisor as a config has it. */
-static ScaleDivisor checked_divisor(const Live *l, double divisor) {
+ScaleDivisor live_checked_divisor(const Live *l, double divisor) {
     if (l->t.run.config.attention.scale_learned != LEARNED_NO)
         usage_error("this model learns its scale: its divisor cannot be moved");
     if (!(divisor >= SCALE_LEAST && divisor <= SCALE_MOST)) usage_error("a divisor is a number from " SCALE_RANGE);
@@ -277,8 +192,7 @@ static void note_move(Live *l, Move move) {
     l->moves[l->move_count++] = move;
 }
 
-/* Returns whether switch_step and switch_divisor say all that was moved. */
-static bool is_one_switch(const Live *l) {
+bool live_is_one_switch(const Live *l) {
     return l->move_count == 1 && l->moves->step == l->t.run.config.attention.switch_step;
 }
 
@@ -286,9 +200,9 @@ static bool is_one_switch(const Live *l) {
 void live_divide(Live *l, double divisor) {
     Trainer *t = &l->t;
     Config *c = &t->run.config;
-    const ScaleDivisor chosen = checked_divisor(l, divisor);
+    const ScaleDivisor chosen = live_checked_divisor(l, divisor);
     const size_t step = t->state.step;
-    const bool may_switch = step > 0 && (c->attention.switch_step == 0 || is_one_switch(l));
+    const bool may_switch = step > 0 && (c->attention.switch_step == 0 || live_is_one_switch(l));
     if (step > 0) note_move(l, (Move){.step = step, .divisor = divisor});
     if (may_switch && l->move_count == 1) {
         c->attention.switch_step = step;
@@ -312,154 +226,3 @@ void live_rate(Live *l, double factor) {
     l->rate *= factor;
     if (live_steps(l) > 0) note_move(l, (Move){.step = live_steps(l), .rate = l->rate});
 }
-
-/* --- what it shows */
-
-/* Computes the logits of as much of a text as the context holds. Returns how many characters that is. */
-static size_t forward(Live *l, const char *text) {
-    const size_t T = l->t.model.shape.T, size = strlen(text);
-    if (size == 0) usage_error("the text is empty");
-    const size_t count = vocabulary_encode(&l->t.run.corpus.vocabulary, "the text", text, size, l->t.tokens, T);
-    model_forward(&l->t.model, &(Batch){l->t.tokens, NULL, 1, count});
-    return count;
-}
-
-const LiveAttention *live_attention(Live *l, const char *text) {
-    const ModelShape *s = &l->t.model.shape;
-    const size_t T = forward(l, text), H = s->attention.H;
-    measure_snapshot(&l->t.model, T, &l->attention);
-    for (size_t h = 0; h < s->L * H; h++)
-        for (size_t i = h * T * T; i < (h + 1) * T * T; i++)
-            l->divided[i] = l->attention.multiplier[h] * l->attention.scores[i];
-    l->shown = (LiveAttention){s->L, H, T, l->attention.scores, l->divided, l->attention.weights};
-    return &l->shown;
-}
-
-const HeadStatistics *live_statistics(Live *l) {
-    Trainer *t = &l->t;
-    const size_t T = t->model.shape.T;
-    model_forward(&t->model, &(Batch){t->measured_tokens, NULL, t->measured_batch, T});
-    measure_heads(&t->model, t->measured_batch, T, t->heads);
-    return t->heads;
-}
-
-const real *live_logits(Live *l, const char *text, double divisor, size_t *T) {
-    AttentionConfig *attention = &l->t.model.shape.attention;
-    const AttentionConfig trained = *attention;
-    attention->divisor = checked_divisor(l, divisor).number;
-    attention->multiplier = (real)(1 / attention->divisor);
-    *T = forward(l, text);
-    *attention = trained;
-    return l->t.model.logits.values;
-}
-
-const uint32_t *live_vocabulary(const Live *l, size_t *count) {
-    *count = l->t.run.corpus.vocabulary.count;
-    return l->t.run.corpus.vocabulary.characters;
-}
-
-const char *live_sample(Live *l, const char *prompt, size_t count, double temperature, uint64_t seed) {
-    const Vocabulary *v = &l->t.run.corpus.vocabulary;
-    const size_t size = strlen(prompt), mark = memory_mark();
-    int32_t *ids = memory_make(size_add(size, 1), sizeof *ids, "a prompt");
-    int32_t *window = memory_make(l->t.model.shape.T, sizeof *window, "a text");
-    const SampleOptions options = {.tokens = count, .temperature = temperature, .seed = seed};
-    size_t known = 1;
-    Text text = {0};
-    ids[0] = sample_start(v);
-    if (size) known = vocabulary_encode(v, "the prompt", prompt, size, ids, size);
-    text_begin(&text);
-    sample_text(&l->t.model, v, ids, known, &options, window, text.stream);
-    memory_release(mark);
-    return text_return(l, &text);
-}
-
-/* --- the run as files */
-
-/* Says as comments what was moved, which a config has no keys for. */
-static void write_moves(const Live *l, FILE *out) {
-    if (l->move_count == 0 || is_one_switch(l)) return;
-    fputs("; This run was steered while it trained. This config alone does not make it again:\n", out);
-    for (const Move *m = l->moves; m < l->moves + l->move_count; m++)
-        if (m->divisor > 0) fprintf(out, "; from step %zu on the scores were divided by %.9g\n", m->step, m->divisor);
-        else
-            fprintf(out, "; from step %zu on the learning rate was %.9g times that of the schedule\n", m->step,
-                    m->rate);
-}
-
-static void write_config(Live *l, FILE *out) {
-    write_moves(l, out);
-    config_write(&l->t.run.config, out);
-}
-
-const char *live_config(Live *l) {
-    Text text = {0};
-    text_begin(&text);
-    write_config(l, text.stream);
-    return text_return(l, &text);
-}
-
-static void write_description(Live *l, FILE *out) {
-    Run *run = &l->t.run;
-    RunState *state = &l->t.state;
-    const size_t mark = memory_mark();
-    live_baselines(l);
-    run_describe(run, &l->t.model, "docs/live.html, or src/live in a program");
-    for (const Move *m = l->moves; m < l->moves + l->move_count; m++) {
-        Json *move = js_object();
-        js_set(move, "step", js_size(m->step));
-        if (m->divisor > 0) js_set(move, "divisor", js_number(m->divisor));
-        else js_set(move, "rate", js_number(m->rate));
-        js_append(js_list(run->description, "moved"), move);
-    }
-    run_describe_end(run, state, l->diverged ? "diverged" : l->ended ? "finished" : "interrupted", NULL);
-    fputs(js_dump(run->description, JS_INDENTED), out);
-    run->description = NULL;
-    memory_release(mark);
-}
-
-static void write_vocabulary(Live *l, FILE *out) {
-    const size_t mark = memory_mark();
-    fputs(js_dump(vocabulary_json(&l->t.run.corpus.vocabulary), JS_LINE), out);
-    memory_release(mark);
-}
-
-static void write_checkpoint(Live *l, FILE *out) {
-    Trainer *t = &l->t;
-    checkpoint_write(out, &t->run.config, CHECKPOINT_LAST, &t->model, (Moments){t->optimizer.m, t->optimizer.v},
-                     &t->state);
-}
-
-/* The files that are written when they are asked for. The snapshots and the best checkpoint are there. */
-static const struct {
-    const char *name;
-    void (*write)(Live *live, FILE *out);
-} PARTS[] = {{"config.ini", write_config},
-             {"vocab.json", write_vocabulary},
-             {"run.json", write_description},
-             {"checkpoint/last.safetensors", write_checkpoint}};
-
-const LiveFile *live_files(Live *l, size_t *count) {
-    Trainer *t = &l->t;
-    if (live_steps(l) == live_last(l) && !l->ended) l->ended = begin_step(l);
-    t->state.seconds = omp_get_wtime() - t->start;
-    drop_parts(l);
-    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
-        Text text = {0};
-        text_begin(&text);
-        PARTS[i].write(l, text.stream);
-        add_file(l, file_end(PARTS[i].name, &text));
-    }
-    for (Log log = 0; log < LOG_COUNT; log++)
-        add_file(l, copy_file(LOG_NAMES[log], t->logs->text[log], t->logs->size[log]));
-    if (l->best.name) add_file(l, copy_file(l->best.name, l->best.bytes, l->best.size));
-    *count = l->file_count;
-    return l->files;
-}
-
-const real *live_parameters(const Live *l, const TensorTable **table) {
-    if (table) *table = &l->t.model.tensors;
-    return l->t.model.parameters;
-}
-
-size_t live_count(const Live *l) { return l->t.model.tensors.flat; }
