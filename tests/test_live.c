@@ -124,6 +124,7 @@ static void steering_is_recorded(void **state) {
         if (step == 5) live_divide(live, 20);
         if (step == 6) live_evaluate(live);
         if (step == 6) live_divide(live, 2);
+        if (step == 6) assert_true(isfinite(live_evaluate(live)) && *live_written(live));
         if (step == 7) live_rate(live, 0.5);
         live_step(live);
     }

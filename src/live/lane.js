@@ -51,6 +51,7 @@ const actions = {
     },
     divide({divisor}) {
         model.divide(divisor);
+        say({moved: divisor});
         if (running) return;
         if (model.step >= model.last) evaluate();
         look();

@@ -78,7 +78,9 @@ static void evaluate_step(Live *l) {
     Trainer *t = &l->t;
     const size_t mark = memory_mark();
     const double best = t->state.best_val_loss;
-    l->sample_at = t->logs->size[LOG_SAMPLES];
+    size_t sizes[LOG_COUNT]; /* after a cut they are not yet those of the texts */
+    logs_sizes(t->logs, sizes);
+    l->sample_at = sizes[LOG_SAMPLES];
     trainer_evaluate(t);
     memory_release(mark);
     if (!(t->state.best_val_loss < best)) return;

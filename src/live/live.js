@@ -55,9 +55,6 @@ const send = (lane, message) => lane.worker?.postMessage(message);
 function divide(lane) {
     const chosen = Math.exp(lane.slider.value), near = DIVISORS.map(first_divisor).find(d => Math.abs(chosen / d - 1) < .04);
     lane.divisor = near ?? Number(chosen.toPrecision(3));
-    lane.moves = lane.moves.filter(move => move.step !== lane.step);
-    lane.moves.push({step: lane.step, divisor: lane.divisor});
-    name_divisor(lane);
     if (!lane.worker) start(false);
     send(lane, {do: "divide", divisor: lane.divisor});
     draw_lanes();
@@ -122,6 +119,10 @@ function hear(lane, message) {
         } else lane.since = since;
         lane.done ||= message.done || message.diverged;
         if (message.diverged) lane.speed.textContent = "diverged: the loss is not finite";
+    }
+    if (message.moved) {
+        lane.moves = [...lane.moves.filter(move => move.step !== message.step), {step: message.step, divisor: message.moved}];
+        name_divisor(lane);
     }
     if (message.zip) save(`${message.folder}.zip`, "application/zip", message.zip);
     if (message.evaluation) keep(lane.evaluations, [message.step, message.evaluation.loss]);

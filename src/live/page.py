@@ -32,6 +32,7 @@ def lesson(text):
     out = []
     for title, predict, do, compare in re.findall(
             r"### \d\. (.+)\n\n\*\*Predict\.\*\* ((?:.+\n)+)\n\*\*Do\.\*\* ((?:.+\n)+)\n\*\*Compare\.\*\* ((?:.+\n)+)", stops):
+        predict, do, compare = (re.sub(r"\[(.+?)\]\(.+?\)", r"\1", re.sub(r"\*(.+?)\*", r"<i>\1</i>", part)) for part in (predict, do, compare))
         out.append(f"<li><h3>{title}</h3><p><b>Predict.</b> {predict.strip()}</p><p><b>Do.</b> {do.strip()}</p>"
                    f"<details><summary>compare</summary><p>{compare.strip()}</p></details></li>\n")
     if len(out) != 7:
