@@ -1,6 +1,7 @@
 // Trains in the module of the page docs/live.html, in Node. Prints the training loss of every 20th step, and at the end the
 // validation loss and the hash of the parameters; tests/live.sh compares them.
-//   node tests/live.mjs PAGE.html CONFIG.ini STEPS [section.key=value ...]
+//   node tests/live.mjs PAGE.html CONFIG.ini STEPS [section.key=value ...] [FOLDER.zip]
+// A last word FOLDER.zip writes the run as the page does.
 import fs from "node:fs";
 import vm from "node:vm";
 import zlib from "node:zlib";
@@ -8,6 +9,7 @@ const [page, file, steps, ...keys] = process.argv.slice(2);
 const parts = JSON.parse(fs.readFileSync(page, "utf8").match(/<script type="application\/json" id="live">(.*)<\/script>/)[1]);
 const unpacked = name => zlib.gunzipSync(Buffer.from(parts[name], "base64"));
 vm.runInThisContext(parts.worker.slice(0, parts.worker.indexOf("/* A worker")) + "; globalThis.Model = Model;");
+const archive = keys.at(-1)?.endsWith(".zip") ? keys.pop() : null;
 const set = keys.map(key => key.match(/(\w+)\.(\w+)=(.*)/)).map(([, section, name, value]) => `[${section}]\n${name} = ${value}\n`);
 try {
     const config = `${fs.readFileSync(file, "utf8")}\n${set.join("")}`;
@@ -20,6 +22,7 @@ try {
     console.error(`${((process.cpuUsage().user - begin) / 1000 / steps).toFixed(1)} ms of a processor per step`);
     console.log(`validation: ${model.evaluate().loss.toFixed(6)}`);
     console.log(`parameters: ${model.hash()}`);
+    if (archive) fs.writeFileSync(archive, Buffer.from(await model.archive("run", "", []).arrayBuffer()));
 } catch (error) {
     console.log(error.message);
     process.exit(1);

@@ -41,6 +41,18 @@ done)
 check "losses of ./train at steps 0 to 100, to 1e-3" "$(printf '%s near\n' 0 20 40 60 80 100)" "$far"
 check "a mistake in a config" 'the config:29: "divisor = 3"' \
     "$(node tests/live.mjs docs/live.html "$tmp/dk64_scaled.ini" 1 attention.divisor=3 2>&1 | cut -d: -f 1-3)"
+# A run of the page, taken away: the program's verbs read it, and go on with it.
+(cd "$tmp" && node "$OLDPWD/tests/live.mjs" "$OLDPWD/docs/live.html" demo.ini 30 attention.scale_divisor=none run.zip >taken 2>/dev/null && python3 -m zipfile -e run.zip .)
+here=$(sed -n 's/^validation: //p' "$tmp/taken")
+loss=$(./train eval "$tmp/run" 2>&1 | sed -n 's/^validation loss \([0-9.]*\) .*/\1/p')
+check "loss of a run that was taken away, to 1e-4" near "$(awk -v a="$here" -v b="$loss" 'BEGIN { d = a - b; print (a != 0 && d < 1e-4 && d > -1e-4 ? "near" : a " and " b) }')"
+for verb in "sample $tmp/run --tokens 20" "attend $tmp/run --text River --out $tmp/attend.png" "export $tmp/run --hf $tmp/hf" "report $tmp/run" \
+    "why $tmp/run" "resume $tmp/run --set train.steps=32"; do
+    # shellcheck disable=SC2086 # its words
+    ./train $verb >"$tmp/said" 2>&1
+    check "${verb%% *} of it" "0 yes" "$? $([ -s "$tmp/said" ] && echo yes)"
+done
+check "its log" 32 "$(tail -n 1 "$tmp/run/metrics.csv" | cut -d, -f 1)"
 # The program of docs/live.md, by the commands that stand there.
 awk '/^```c$/ { f = 1; next } /^```$/ { f = 0 } f' docs/live.md >"$tmp/mine.c"
 awk '/^```sh$/ { f = 1; next } /^```$/ { f = 0 } f' docs/live.md | sed "s,mine\.c,$tmp/mine.c,; s,-o mine,-o $tmp/mine,; s,^\./mine,$tmp/mine," >"$tmp/commands"

@@ -5,7 +5,7 @@ moved while its model learns; the program's own words name a mistake; nothing is
 tests/live_page.py --shots DIR       saves pictures of the page instead, at three sizes and while it trains
 tests/live_page.py --picture FILE    saves one after 500 steps, for README
 """
-import json, os, re, sys, time
+import json, os, re, sys, time, zipfile
 
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -19,7 +19,7 @@ lane.worker.addEventListener("message", ({data}) => { if (data[arguments[1]] !==
 lane.worker.postMessage({do: arguments[1]});"""
 
 
-def wait(page, condition, seconds=100):
+def wait(page, condition, seconds=600):
     end = time.time() + seconds
     while time.time() < end:
         if page.js(f"return {condition}"):
@@ -57,7 +57,7 @@ def is_steered(page):
     """The model that began undivided is divided by 8 at step 10, and its attention thaws."""
     shorten(page, 40)
     page.js("start(false)")
-    wait(page, "training.lanes[0].attention")
+    wait(page, "training.lanes[0].triangles.length")
     before = page.js("return training.lanes[0].entropy.at(-1)[1]")
     for step in range(10):
         page.js("send(training.lanes[0], {do: 'one'})")
@@ -68,10 +68,29 @@ def is_steered(page):
     page.check(before < .3, f"entropy of the undivided model at first: {before}")
     page.equal(page.js("return training.lanes[0].moves"), [{"step": 10, "divisor": 8}], "what was moved")
     page.check("÷ 8 since step 10" in page.js("return training.lanes[0].element.textContent"), "the lane says so")
-    page.check(re.search(r"scale_divisor = 8\n", page.browser.execute_async_script(HEARD, 0, "config")), "its config")
+    page.check("switch_step = 10\n" in page.browser.execute_async_script(HEARD, 0, "config"), "its config makes the run again")
     press(page, Keys.SPACE)
     wait(page, "training.lanes.every(lane => lane.done)")
     page.equal(page.js("return document.querySelectorAll('#train-charts path.mark').length"), 3, "marks, one in each chart")
+    page.js("""const back = document.getElementById("train-back"); back.value = 5; back.dispatchEvent(new Event("input"));""")
+    page.check(f"entropy {before:.2f}" in page.js("return training.lanes[0].element.textContent"), "the slider looks back")
+    page.equal(page.js("return document.querySelectorAll('#train-charts path.now').length"), 3, "where it is, in each chart")
+
+
+def is_taken_away(page):
+    """What a click saves is read by ./train, to the loss that the page has."""
+    loss = page.js("return training.lanes[0].evaluations.at(-1)[1]")
+    page.js("training.lanes[0].element.querySelector('.saves button').click()")
+    path = os.path.join(os.getcwd(), "downloads", f"{page.js('return data.title')}_none_seed1.zip")
+    end = time.time() + 600
+    while not os.path.exists(path) and time.time() < end:
+        time.sleep(.1)
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall()
+    page.equal(sorted(name for name in os.listdir("none_seed1") if "." in name), ["attention.csv", "attention.png", "config.ini",
+        "entropy.svg", "loss.svg", "metrics.csv", "run.json", "samples.txt", "score_std.svg", "vocab.json"], "its files")
+    said = re.search(r"validation loss (\S+)", browser.train("eval", "none_seed1"))
+    page.near([float(said.group(1))], [loss], 1e-4, "the loss of a run that was taken away")
 
 
 def says_mistakes(page):
@@ -87,7 +106,7 @@ def says_mistakes(page):
     page.check(not page.js("return document.getElementById('train-words').classList.contains('failed')"), "no mistake any more")
     for i in range(3):
         page.js("document.getElementById('train-preset').value = arguments[0]; choose_preset(); start(false)", i)
-        wait(page, "training.lanes.every(lane => lane.attention)")
+        wait(page, "training.lanes.every(lane => lane.triangles.length)")
 
 
 def loads_nothing(page):
@@ -134,7 +153,7 @@ def main(arguments):
         elif kind == "--picture":
             picture(page, path)
         else:
-            for test in (trains, is_steered, says_mistakes, loads_nothing):
+            for test in (trains, is_steered, is_taken_away, says_mistakes, loads_nothing):
                 test(page)
             page.quiet()
             print(f"docs/live.html: {page.checks} checks")

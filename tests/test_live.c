@@ -15,6 +15,37 @@ static const char *tiny(const char *more) {
     return text;
 }
 
+/* Writes the run's files into a new directory. */
+static void write_run(Live *live, const char *directory) {
+    char name[256];
+    size_t count;
+    const LiveFile *files = live_files(live, &count);
+    snprintf(name, sizeof name, "mkdir -p %s/checkpoint %s/attention", directory, directory);
+    assert_true(shell(name));
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s/%s", directory, files[i].name);
+        put(name, files[i].bytes, files[i].size);
+    }
+}
+
+/* Asserts that two directories have the same files, apart from pictures, pages, times, and names of the run. */
+static void same_runs(const char *a, const char *b) {
+    char script[1024];
+    snprintf(
+        script, sizeof script,
+        "for run in %s %s; do (cd $run\n"
+        "  find . -type f ! -name '*.png' ! -name report.html | sort >../$run.names\n"
+        "  cat vocab.json attention.csv samples.txt attention/*s checkpoint/best* >../$run.same\n"
+        "  cut -d, -f 1,2,4- metrics.csv >../$run.metrics\n"
+        "  grep -v '^out = ' config.ini >../$run.config\n"
+        "  grep '^  \"[a-z_]*\":' run.json | grep -vE '\"(command|start|end|seconds|machine|name|logs)\"' >../$run.json)\n"
+        "done\n"
+        "for what in names same metrics config json; do cmp %s.$what %s.$what || exit 1; done",
+        a, b, a, b);
+    assert_that(shell(script), "%s and %s differ", a, b);
+    assert_true(same_parameters(a, b));
+}
+
 static void trains_as_the_program(void **state) {
     (void)state;
     static const char *const MODES[] = {"", "[model]\ndropout = 0.1\n", "[attention]\nscore = additive\n",
@@ -44,9 +75,77 @@ static void trains_as_the_program(void **state) {
             assert_memory_equal(saved, parameters + tensor->offset, bytes);
             saved += bytes;
         }
-        assert_true(shell("rm -r run"));
+        write_run(live, "files");
+        same_runs("run", "files");
+        assert_true(shell("rm -r run files"));
         live_free(live);
     }
+}
+
+/* A run that was taken away before its end is resumed by the program, to the files of a run that never stopped. */
+static void run_is_resumed(void **state) {
+    (void)state;
+    config_load(&config, NULL, put_text("tiny.ini", tiny("")), NULL, 0);
+    train("run", 1);
+    Live *live = live_make(tiny(""), NULL);
+    for (size_t step = 0; step < 6; step++) live_step(live);
+    live_evaluate(live); /* which resume makes again */
+    live_files(live, &(size_t){0});
+    write_run(live, "files");
+    resume_with_key("files", "train.steps=12");
+    assert_true(shell("sed -i /resumed/d files/run.json"));
+    same_runs("run", "files");
+}
+
+/* One divisor that was moved is a switch in the config. After another one, or a moved rate, comments say what was
+   moved, and run.json too. */
+static void steering_is_recorded(void **state) {
+    (void)state;
+    static const char said[] = "; This run was steered while it trained. This config alone does not make it again:\n"
+                               "; from step 5 on the scores were divided by 20\n";
+    config_load(&config, NULL, put_text("tiny.ini", tiny("[attention]\nswitch_step = 5\nswitch_divisor = 20\n")), NULL,
+                0);
+    train("run", 1);
+    Live *live = live_make(tiny(""), NULL);
+    for (size_t step = 0; step < 12; step++) {
+        if (step == 5) live_divide(live, 3);
+        if (step == 5) live_evaluate(live);
+        if (step == 5) live_divide(live, 20);
+        live_step(live);
+    }
+    write_run(live, "files");
+    assert_true(shell("grep -q '\"divisor\": 20' files/run.json && sed -i '/\"moved\"/d' files/run.json"));
+    same_runs("run", "files");
+    live_free(live);
+    live = live_make(tiny(""), NULL);
+    live_divide(live, 7); /* before the first step: another config */
+    assert_non_null(strstr(live_config(live), "scale_divisor = 7\n"));
+    for (size_t step = 0; step < 8; step++) {
+        if (step == 5) live_divide(live, 20);
+        if (step == 6) live_evaluate(live);
+        if (step == 6) live_divide(live, 2);
+        if (step == 6) assert_true(isfinite(live_evaluate(live)) && *live_written(live));
+        if (step == 7) live_rate(live, 0.5);
+        live_step(live);
+    }
+    const char *text = live_config(live);
+    assert_memory_equal(text, said, strlen(said));
+    assert_non_null(strstr(text, "; from step 6 on the scores were divided by 2\n"));
+    assert_non_null(strstr(text, "; from step 7 on the learning rate was 0.5 times that of the schedule\n"));
+    assert_non_null(strstr(text, "scale_divisor = 2\n"));
+    assert_non_null(strstr(text, "switch_step = 0\n"));
+    write_run(live, "steered");
+    const double loss = live_evaluate(live);
+    Run run;
+    Model model = {0};
+    run_open(&run, in("steered"), NULL, 0, false);
+    run_load_corpus(&run);
+    run_load_model(&run, &model, 0, 1);
+    assert_close((double)model.shape.attention.divisor, 2, 0, "the divisor in force");
+    Engine engine;
+    engine_make(&engine, ENGINE_FAST, 1, &model);
+    int32_t *tokens = memory_make(8 * 16, sizeof *tokens, "tokens");
+    assert_close(evaluate(&engine, &run.corpus, 4, 0, tokens, tokens + 64).loss, loss, 0, "its loss");
 }
 
 /* Another divisor from step 5 on gives what switch_step gives. */
@@ -126,6 +225,7 @@ static void errors_are_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {TRAINING_TEST(trains_as_the_program), TRAINING_TEST(divisor_is_moved),
-                                       TRAINING_TEST(attention_of_a_text), TRAINING_TEST(errors_are_named)};
+                                       TRAINING_TEST(attention_of_a_text),   TRAINING_TEST(errors_are_named),
+                                       TRAINING_TEST(run_is_resumed),        TRAINING_TEST(steering_is_recorded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,9 @@ static uint64_t add_bytes(uint64_t sum, const void *bytes, size_t size) {
     return sum;
 }
 
-static uint64_t sum_of(const char *header, uint64_t length) {
-    return add_bytes(add_bytes(HASH_START, &length, sizeof length), header, length);
+static uint64_t sum_of(const char *header, size_t size) {
+    const uint64_t length = size;
+    return add_bytes(add_bytes(HASH_START, &length, sizeof length), header, size);
 }
 
 /* Returns the place of the checksum's digits in a header; NULL if it has none. In a text of the metadata quotation
@@ -107,17 +108,21 @@ static char *whole_header(const NamedArray *a, size_t count, const Metadata *lin
     return text;
 }
 
-void safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
-                      const Metadata *metadata, size_t lines) {
+void safetensors_write(FILE *out, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines) {
     const size_t mark = memory_mark();
     const char *header = whole_header(arrays, count, metadata, lines);
     const uint64_t length = strlen(header);
-    FileWriter *writer = file_writer_open(directory, name);
-    fwrite(&length, sizeof length, 1, writer->stream);
-    fputs(header, writer->stream);
-    for (size_t i = 0; i < count; i++) fwrite(arrays[i].data, 1, named_array_bytes(&arrays[i]), writer->stream);
-    file_writer_commit(writer);
+    fwrite(&length, sizeof length, 1, out);
+    fputs(header, out);
+    for (size_t i = 0; i < count; i++) fwrite(arrays[i].data, 1, named_array_bytes(&arrays[i]), out);
     memory_release(mark);
+}
+
+void safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
+                      const Metadata *metadata, size_t lines) {
+    FileWriter *writer = file_writer_open(directory, name);
+    safetensors_write(writer->stream, arrays, count, metadata, lines);
+    file_writer_commit(writer);
 }
 
 /* --- reading */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/directory.h"
 
@@ -25,8 +26,9 @@ typedef struct {
     const char *key, *value;
 } Metadata;
 
-/* Writes `count` arrays, and `lines` of metadata after "format" and "producer", as file_writer_commit does. A line
-   "checksum" comes last. */
+/* Writes `count` arrays, and `lines` of metadata after "format" and "producer". A line "checksum" comes last. The
+   caller checks the stream. safetensors_save writes the same to a file, as file_writer_commit does. */
+void safetensors_write(FILE *out, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines);
 void safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
                       const Metadata *metadata, size_t lines);
 

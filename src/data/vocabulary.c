@@ -53,14 +53,18 @@ size_t vocabulary_encode(const Vocabulary *vocabulary, const char *what, const c
     return count;
 }
 
-void vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name) {
+Json *vocabulary_json(const Vocabulary *vocabulary) {
     Json *array = js_array();
     for (size_t i = 0; i < vocabulary->count; i++) {
         char text[5];
         utf8_encode(vocabulary->characters[i], text);
         js_append(array, js_text(text));
     }
-    js_save(array, JS_LINE, directory, name);
+    return array;
+}
+
+void vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name) {
+    js_save(vocabulary_json(vocabulary), JS_LINE, directory, name);
 }
 
 Vocabulary vocabulary_load(const char *path) {

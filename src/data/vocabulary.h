@@ -21,6 +21,9 @@ int32_t vocabulary_id(const Vocabulary *vocabulary, uint32_t character);
 size_t vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
                          size_t capacity);
 
-/* Write and read vocab.json: an array of one-character strings in the order of their ids. */
+/* Write and read vocab.json: an array of one-character strings in the order of their ids. vocabulary_json returns that
+   array. */
+typedef struct json_t Json;
+Json *vocabulary_json(const Vocabulary *vocabulary);
 void vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name);
 Vocabulary vocabulary_load(const char *path);

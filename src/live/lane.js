@@ -6,7 +6,8 @@ let model = null, running = false, text = "", prompt = "", looked = 0;
 const say = message => postMessage({step: model ? model.step : 0, ...message});
 
 function evaluate() {
-    say({evaluation: model.evaluate(), sample: model.sample(prompt, 160, 1, 1)});
+    const evaluation = model.evaluate();
+    say({evaluation, sample: prompt ? model.sample(prompt, 160, 1, 1) : model.written});
 }
 /* Measures attention: of the text, and the heads' statistics on the validation batch. */
 function look() {
@@ -50,7 +51,10 @@ const actions = {
     },
     divide({divisor}) {
         model.divide(divisor);
-        if (!running) look();
+        say({moved: divisor});
+        if (running) return;
+        if (model.step >= model.last) evaluate();
+        look();
     },
     rate({factor}) { model.rate(factor); },
     read(message) {
@@ -61,6 +65,7 @@ const actions = {
         prompt = message.prompt;
         say({sample: model.sample(prompt, 160, 1, message.seed)});
     },
+    take({folder, corpus, more}) { say({zip: model.archive(folder, corpus, more), folder}); },
     config() { say({config: model.config}); },
     hash() { say({hash: model.hash()}); },
 };

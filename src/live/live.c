@@ -1,31 +1,14 @@
-/* The trainer without files. Everything is made by the functions that ./train calls, in the same order. */
-#include "live/live.h"
-
+/* The trainer without files: its model, its steps, and what can be moved between them. Everything is made by the
+   functions that ./train calls, in the same order: those that write a run find no directory and write nothing, and its
+   logs are texts in memory. */
 #include <math.h>
-#include <stdlib.h>
+#include <omp.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/ngrams.h"
-#include "train/evaluate.h"
-#include "train/sample.h"
+#include "live/parts.h"
 
-struct Live {
-    size_t mark; /* of memory, before the model was made */
-    Config config;
-    Corpus corpus;
-    Model model;
-    Engine engine;
-    Optimizer optimizer;
-    size_t step;
-    double accuracy;
-    double baselines[NGRAM_ORDERS]; /* the first is 0 until they are counted */
-    HeadStatistics *statistics;     /* (L, H) */
-    AttentionSnapshot attention;    /* of T x T */
-    float *divided;                 /* (L, H, T, T) */
-    LiveAttention shown;            /* these matrices */
-    char *written;                  /* the last text that was returned; NULL before the first */
-};
+/* --- the model */
 
 static Corpus make_corpus(const Config *c, const char *text) {
     if (c->data.task == TASK_RECALL) return corpus_recall(c->data.recall_pairs, NULL);
@@ -38,181 +21,209 @@ static float *make_matrices(const ModelShape *s) {
     return memory_make(size_mul(s->L * s->attention.H, size_mul(s->T, s->T)), sizeof(float), "matrices of attention");
 }
 
+/* Removes log.attention_text where the text that is learned does not have its characters, or it is too long: a run then
+   shows validation text. An error would end the module here. */
+static void check_attention_text(Config *c, const Vocabulary *v) {
+    size_t count = 0;
+    for (const char *text = c->log.attention_text; *text; count++) {
+        uint32_t character;
+        const size_t length = utf8_decode(text, strlen(text), &character);
+        if (length == 0 || count == SNAPSHOT_TEXT_MAX || vocabulary_id(v, character) < 0) {
+            *c->log.attention_text = 0;
+            return;
+        }
+        text += length;
+    }
+}
+
 Live *live_make(const char *config, const char *text) {
+    static Progress nowhere = {.quiet = true};
+    static const TrainOptions options = {.threads = 1, .progress = &nowhere};
     const size_t mark = memory_mark();
     Live *l = memory_make(1, sizeof *l, "a model");
-    Config *c = &l->config;
+    Trainer *t = &l->t;
+    Config *c = &t->run.config;
     l->mark = mark;
+    l->rate = 1;
+    l->files = memory_make(0, sizeof *l->files, "the run's files");
+    l->moves = memory_make(0, sizeof *l->moves, "what was moved");
+    t->options = &options;
     config_from_text(c, config, "the config");
-    l->corpus = make_corpus(c, text);
-    const ModelShape s = model_shape(c, l->corpus.vocabulary.count);
-    const size_t B = c->train.batch, heads = s.L * s.attention.H;
-    model_make(&l->model, &s, B, 1, true);
-    engine_make(&l->engine, c->train.engine, c->train.shards, &l->model);
-    optimizer_make(&l->optimizer, c, &l->model.tensors, 1);
-    l->statistics = memory_make(heads, sizeof *l->statistics, "statistics");
-    l->attention = (AttentionSnapshot){.scores = make_matrices(&s),
-                                       .weights = make_matrices(&s),
+    snprintf(c->name, sizeof c->name, "live");
+    t->run.corpus = make_corpus(c, text);
+    check_attention_text(c, &t->run.corpus.vocabulary);
+    trainer_make_arrays(t);
+    t->logs = logs_start_in_memory();
+    logs_sizes(t->logs, t->state.log_size);
+    t->val_loss = NAN;
+    const ModelShape *s = &t->model.shape;
+    const size_t heads = s->L * s->attention.H;
+    l->attention = (AttentionSnapshot){.scores = make_matrices(s),
+                                       .weights = make_matrices(s),
                                        .multiplier = memory_make(heads, sizeof(float), "scales"),
                                        .sink = memory_make(heads, sizeof(float), "sinks")};
-    l->divided = make_matrices(&s);
-    tensors_initialize(&l->model.tensors, &s, c->model.init, c->train.seed, 1, l->model.parameters);
+    l->divided = make_matrices(s);
+    tensors_initialize(&t->model.tensors, s, c->model.init, c->train.seed, 1, t->model.parameters);
+    t->start = omp_get_wtime();
     return l;
 }
 
 void live_free(Live *l) { memory_release(l->mark); }
 
-double live_step(Live *l) {
-    const Config *c = &l->config;
-    attention_set_step(&l->model.shape.attention, c, l->step);
-    const double loss = step_gradients(&l->engine, &l->corpus, c, l->step, NULL);
-    const double norm = gradient_norm(&l->optimizer, l->model.gradients);
-    step_update(&l->model, &l->optimizer, c, norm, l->step);
-    l->step++;
-    attention_set_step(&l->model.shape.attention, c, l->step);
-    return loss;
+/* --- steps */
+
+/* Evaluates the step as ./train does, with its sample and, if no loss was lower, its checkpoint. */
+static void evaluate_step(Live *l) {
+    Trainer *t = &l->t;
+    const size_t mark = memory_mark();
+    const double best = t->state.best_val_loss;
+    size_t sizes[LOG_COUNT]; /* after a cut they are not yet those of the texts */
+    logs_sizes(t->logs, sizes);
+    l->sample_at = sizes[LOG_SAMPLES];
+    trainer_evaluate(t);
+    memory_release(mark);
+    if (!(t->state.best_val_loss < best)) return;
+    Text text = {0};
+    live_text_begin(&text);
+    const RunState of_best = {.step = t->state.step};
+    checkpoint_write(text.stream, &t->run.config, CHECKPOINT_BEST, &t->model, (Moments){0}, &of_best);
+    live_free_file(&l->best);
+    l->best = live_file_end(CHECKPOINT_NAMES[CHECKPOINT_BEST], &text);
 }
 
-size_t live_steps(const Live *l) { return l->step; }
+/* Measures attention for the log, and keeps its snapshot. */
+static void measure_step(Live *l) {
+    const size_t mark = memory_mark();
+    char name[64];
+    Text text = {0};
+    trainer_measure(&l->t);
+    memory_release(mark);
+    live_drop_parts(l);
+    snapshot_name(l->t.state.step, name);
+    live_text_begin(&text);
+    snapshot_put(&l->t.snapshot, text.stream);
+    live_add_file(l, live_file_end(name, &text));
+    l->kept = l->file_count;
+    l->measured = true;
+}
 
-size_t live_last(const Live *l) { return l->config.train.steps; }
+bool live_begin_step(Live *l) {
+    Trainer *t = &l->t;
+    const Config *c = &t->run.config;
+    const size_t step = t->state.step;
+    attention_set_step(&t->model.shape.attention, c, step);
+    if (isnan(t->val_loss) && live_evaluates(l)) evaluate_step(l);
+    if (!l->measured && live_measures(l)) measure_step(l);
+    t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, NULL);
+    t->norm = gradient_norm(&t->optimizer, t->model.gradients);
+    l->diverged = !isfinite(t->loss) || !isfinite(t->norm);
+    if (l->diverged) return false;
+    trainer_log(t);
+    if (!isnan(t->val_loss) || step_is_due(step, c->log.every)) t->state.train_loss = logs_rounded(t->loss);
+    if (!isnan(t->val_loss)) t->state.val_loss = logs_rounded(t->val_loss);
+    return true;
+}
+
+double live_step(Live *l) {
+    Trainer *t = &l->t;
+    const Config *c = &t->run.config;
+    if (!live_begin_step(l)) return isfinite(t->loss) ? (double)NAN : t->loss;
+    step_update(&t->model, &t->optimizer, c, t->norm, t->state.step);
+    t->state.step++;
+    t->val_loss = NAN;
+    l->measured = false;
+    logs_sizes(t->logs, t->state.log_size);
+    attention_set_step(&t->model.shape.attention, c, t->state.step);
+    return t->loss;
+}
+
+size_t live_steps(const Live *l) { return l->t.state.step; }
+
+size_t live_last(const Live *l) { return l->t.run.config.train.steps; }
 
 bool live_evaluates(const Live *l) {
-    return step_is_due(l->step, l->config.eval.every) || l->step == l->config.train.steps;
+    return step_is_due(live_steps(l), l->t.run.config.eval.every) || live_steps(l) == live_last(l);
 }
 
 bool live_measures(const Live *l) {
-    return l->step == 0 || step_is_due(l->step, l->config.log.attention_every) || l->step == l->config.train.steps;
+    return live_steps(l) == 0 || step_is_due(live_steps(l), l->t.run.config.log.attention_every) ||
+           live_steps(l) == live_last(l);
 }
 
 double live_evaluate(Live *l) {
-    const Evaluation e = evaluate(&l->engine, &l->corpus, l->config.eval.batches);
-    l->accuracy = e.accuracy;
+    Trainer *t = &l->t;
+    const Config *c = &t->run.config;
+    if (isnan(t->val_loss) && live_evaluates(l)) {
+        evaluate_step(l);
+        return t->val_loss;
+    }
+    const Evaluation e = evaluate(&t->engine, &t->run.corpus, t->run.config.eval.batches);
+    t->val_accuracy = e.accuracy;
     return e.loss;
 }
 
-double live_accuracy(const Live *l) { return l->accuracy; }
+double live_accuracy(const Live *l) { return l->t.val_accuracy; }
 
-const double *live_baselines(Live *l) {
-    const Corpus *c = &l->corpus;
-    if (c->pairs) return NULL;
-    if (l->baselines[0] == 0)
-        ngram_losses(c->ids, c->train, c->ids + c->train, c->count - c->train, c->vocabulary.count, l->baselines);
-    return l->baselines;
+const char *live_written(const Live *l) {
+    const char *samples = l->t.logs->text[LOG_SAMPLES] + l->sample_at, *line_end = strchr(samples, '\n');
+    return line_end ? line_end + 1 : "";
 }
 
-/* Returns a divisor as a config has it. */
-static ScaleDivisor checked_divisor(const Live *l, double divisor) {
-    if (l->config.attention.scale_learned != LEARNED_NO)
+const double *live_baselines(Live *l) {
+    Run *run = &l->t.run;
+    if (run->corpus.pairs) return NULL;
+    if (run->ngrams[0] == 0) run_count_ngrams(run);
+    return run->ngrams;
+}
+
+/* --- what can be moved */
+
+ScaleDivisor live_checked_divisor(const Live *l, double divisor) {
+    if (l->t.run.config.attention.scale_learned != LEARNED_NO)
         usage_error("this model learns its scale: its divisor cannot be moved");
     if (!(divisor >= SCALE_LEAST && divisor <= SCALE_MOST)) usage_error("a divisor is a number from " SCALE_RANGE);
     return (ScaleDivisor){.mode = SCALE_NUMBER, .number = divisor};
 }
 
+/* Notes what was moved; another move of the same at this step takes the place of the one before. */
+static void note_move(Live *l, Move move) {
+    const Move *last = l->move_count ? &l->moves[l->move_count - 1] : NULL;
+    if (last && last->step == move.step && (last->divisor == 0) == (move.divisor == 0)) l->move_count--;
+    l->moves = memory_resize(l->moves, (l->move_count + 1) * sizeof *l->moves, "what was moved");
+    l->moves[l->move_count++] = move;
+}
+
+bool live_is_one_switch(const Live *l) {
+    return l->move_count == 1 && l->moves->step == l->t.run.config.attention.switch_step;
+}
+
+/* The divisor after one move is written as a switch, so that the config makes the run again. */
 void live_divide(Live *l, double divisor) {
-    l->config.attention.scale_divisor = checked_divisor(l, divisor);
-    l->config.attention.switch_step = 0;
-    attention_set_step(&l->model.shape.attention, &l->config, l->step);
+    Trainer *t = &l->t;
+    Config *c = &t->run.config;
+    const ScaleDivisor chosen = live_checked_divisor(l, divisor);
+    const size_t step = t->state.step;
+    const bool may_switch = step > 0 && (c->attention.switch_step == 0 || live_is_one_switch(l));
+    if (step > 0) note_move(l, (Move){.step = step, .divisor = divisor});
+    if (may_switch && l->move_count == 1) {
+        c->attention.switch_step = step;
+        c->attention.switch_divisor = chosen;
+    } else {
+        c->attention.switch_step = 0;
+        c->attention.scale_divisor = chosen;
+    }
+    attention_set_step(&t->model.shape.attention, &t->run.config, step);
+    logs_cut(t->logs, t->state.log_size); /* what was measured at this step was measured with another divisor */
+    t->val_loss = NAN;
+    l->measured = l->ended = false;
 }
 
 void live_rate(Live *l, double factor) {
+    Config *c = &l->t.run.config;
     if (!(factor >= 0 && factor <= 1e6)) usage_error("the learning rate is multiplied by a number from 0 to 1e6");
-    l->config.train.lr *= factor;
-    l->config.train.min_lr *= factor;
-    l->config.train.muon_lr *= factor;
+    c->train.lr *= factor;
+    c->train.min_lr *= factor;
+    c->train.muon_lr *= factor;
+    l->rate *= factor;
+    if (live_steps(l) > 0) note_move(l, (Move){.step = live_steps(l), .rate = l->rate});
 }
-
-/* Computes the logits of as much of a text as the context holds. Returns how many characters that is. */
-static size_t forward(Live *l, const char *text) {
-    const size_t T = l->model.shape.T, size = strlen(text);
-    if (size == 0) usage_error("the text is empty");
-    const size_t count = vocabulary_encode(&l->corpus.vocabulary, "the text", text, size, l->engine.tokens, T);
-    model_forward(&l->model, &(Batch){l->engine.tokens, NULL, 1, count});
-    return count;
-}
-
-const LiveAttention *live_attention(Live *l, const char *text) {
-    const ModelShape *s = &l->model.shape;
-    const size_t T = forward(l, text), H = s->attention.H;
-    measure_snapshot(&l->model, T, &l->attention);
-    for (size_t h = 0; h < s->L * H; h++)
-        for (size_t i = h * T * T; i < (h + 1) * T * T; i++)
-            l->divided[i] = l->attention.multiplier[h] * l->attention.scores[i];
-    l->shown = (LiveAttention){s->L, H, T, l->attention.scores, l->divided, l->attention.weights};
-    return &l->shown;
-}
-
-const HeadStatistics *live_statistics(Live *l) {
-    const ModelShape *s = &l->model.shape;
-    const size_t slice = model_slice(s, l->config.train.batch),
-                 B = validation_batch(&l->corpus, slice, s->T, l->engine.tokens, l->engine.targets);
-    model_forward(&l->model, &(Batch){l->engine.tokens, NULL, B, s->T});
-    measure_heads(&l->model, B, s->T, l->statistics);
-    return l->statistics;
-}
-
-const real *live_logits(Live *l, const char *text, double divisor, size_t *T) {
-    AttentionConfig *attention = &l->model.shape.attention;
-    const AttentionConfig trained = *attention;
-    attention->divisor = checked_divisor(l, divisor).number;
-    attention->multiplier = (real)(1 / attention->divisor);
-    *T = forward(l, text);
-    *attention = trained;
-    return l->model.logits.values;
-}
-
-const uint32_t *live_vocabulary(const Live *l, size_t *count) {
-    *count = l->corpus.vocabulary.count;
-    return l->corpus.vocabulary.characters;
-}
-
-/* A text that is written as a file is. */
-typedef struct {
-    FILE *file;
-    char *text;
-    size_t size;
-} Text;
-
-static void text_begin(Text *t) {
-    t->file = open_memstream(&t->text, &t->size);
-    if (!t->file) runtime_error("no memory for a text");
-}
-
-static const char *text_end(Live *l, Text *t) {
-    const bool complete = fclose(t->file) == 0;
-    memory_free(l->written);
-    l->written = complete ? memory_copy_text(t->text, t->size) : NULL;
-    free(t->text);
-    if (!complete) runtime_error("no memory for a text");
-    return l->written;
-}
-
-const char *live_sample(Live *l, const char *prompt, size_t count, double temperature, uint64_t seed) {
-    const Vocabulary *v = &l->corpus.vocabulary;
-    const size_t size = strlen(prompt), mark = memory_mark();
-    int32_t *ids = memory_make(size_add(size, 1), sizeof *ids, "a prompt");
-    int32_t *window = memory_make(l->model.shape.T, sizeof *window, "a text");
-    const SampleOptions options = {.tokens = count, .temperature = temperature, .seed = seed};
-    size_t known = 1;
-    Text text = {0};
-    ids[0] = sample_start(v);
-    if (size) known = vocabulary_encode(v, "the prompt", prompt, size, ids, size);
-    text_begin(&text);
-    sample_text(&l->model, v, ids, known, &options, window, text.file);
-    memory_release(mark);
-    return text_end(l, &text);
-}
-
-const char *live_config(Live *l) {
-    Text text = {0};
-    text_begin(&text);
-    config_write(&l->config, text.file);
-    return text_end(l, &text);
-}
-
-const real *live_parameters(const Live *l, const TensorTable **table) {
-    if (table) *table = &l->model.tensors;
-    return l->model.parameters;
-}
-
-size_t live_count(const Live *l) { return l->model.tensors.flat; }

@@ -18,8 +18,9 @@ Live *live_make(const char *config, const char *text);
 /* Frees the model and every block of memory that was made since (base/memory.h). */
 void live_free(Live *live);
 
-/* Computes the gradients of the next step's batches and updates the parameters. Returns their mean loss before the
-   update, in nats per character; NaN or infinity when training has diverged. */
+/* Does a step of ./train: where they are due, evaluates and measures attention for the logs; computes the gradients of
+   the step's batches and updates the parameters. Returns their mean loss before the update, in nats per character; NaN
+   or infinity when training has diverged, and then there was no update. */
 double live_step(Live *live);
 /* live_steps returns how many steps were made, live_last how many the config asks for. live_evaluates and live_measures
    return whether ./train would compute the validation loss, or measure attention, before the next step. */
@@ -27,14 +28,18 @@ size_t live_steps(const Live *live);
 size_t live_last(const Live *live);
 bool live_evaluates(const Live *live);
 bool live_measures(const Live *live);
-/* Returns the loss over the validation split, as eval.batches says; live_accuracy is that of the same evaluation, NaN
-   for a text. */
+/* Returns the loss over the validation split, as eval.batches says. Where an evaluation is due, it is that of the logs,
+   which live_step does not repeat. live_accuracy is that of the same evaluation, NaN for a text, and live_written what
+   the model wrote into samples.txt at the last evaluation that was due. */
 double live_evaluate(Live *live);
 double live_accuracy(const Live *live);
+const char *live_written(const Live *live);
 /* Returns the validation losses of n-gram tables (NGRAM_ORDERS) to compare with; NULL where the task has no text. */
 const double *live_baselines(Live *live);
 
-/* Divides the scores by another number from the next step on, SCALE_LEAST to SCALE_MOST. */
+/* Divides the scores by another number from the next step on, SCALE_LEAST to SCALE_MOST. One such move becomes
+   attention.switch_step of the run's config. After several, or another learning rate, the config alone does not make
+   the run again: it begins with comments that say what was moved, and run.json has them as `moved`. */
 void live_divide(Live *live, double divisor);
 /* Multiplies the learning rate of the schedule by `factor` from the next step on. */
 void live_rate(Live *live, double factor);
@@ -56,6 +61,14 @@ const uint32_t *live_vocabulary(const Live *live, size_t *count);
 const char *live_sample(Live *live, const char *prompt, size_t count, double temperature, uint64_t seed);
 /* Returns the config, as config_write prints it, with the divisor in force and the learning rate as it was moved. */
 const char *live_config(Live *live);
+/* Returns the run as the files of its directory, without pictures: ./train eval, sample, attend, export, report and
+   resume read them (docs/formats.md). At the last step this computes and logs what ./train does there. */
+typedef struct {
+    const char *name; /* "checkpoint/last.safetensors" */
+    const void *bytes;
+    size_t size;
+} LiveFile;
+const LiveFile *live_files(Live *live, size_t *count);
 /* Returns the parameters, flat, and unless `table` is NULL the table that says where each tensor is; live_count returns
    how many numbers the flat array has. */
 const real *live_parameters(const Live *live, const TensorTable **table);

@@ -5,14 +5,16 @@
 LIVE_CC := clang --target=wasm32-wasi
 LIVE_CFLAGS := -O3 -msimd128 -std=gnu11 -D_GNU_SOURCE -Isrc/live/wasm -Isrc $(WARNINGS) -Wno-unused-parameter
 LIVE_SOURCES := $(filter-out src/gemm/openblas.c,$(wildcard src/live/*.c src/live/wasm/*.c src/config/*.c src/data/*.c src/gemm/*.c src/model/*.c src/ops/*.c \
-	src/plain/*.c)) src/ranks/shards.c src/ranks/ranks.c \
-	$(patsubst %,src/base/%.c,command error files memory rng statistics text) $(patsubst %,src/train/%.c,engine evaluate optimizer sample)
+	src/plain/*.c)) src/ranks/shards.c src/ranks/ranks.c src/show/progress.c \
+	$(patsubst %,src/base/%.c,command error files memory results rng safetensors statistics text) \
+	$(patsubst %,src/run/%.c,checkpoint logs picture_text run snapshot) \
+	$(patsubst %,src/train/%.c,engine evaluate optimizer record sample summary trainer)
 LIVE_OBJECTS := $(LIVE_SOURCES:%.c=build/live/%.o)
 LIVE_CALLS := $(shell grep -oE "live_[a-z]+" src/live/live.h | sort -u) live_error malloc free
 
 build/live/%.o: %.c Makefile src/live/live.mk
 	@mkdir -p $(@D)
-	$(call brief,CC $< (WebAssembly))$(LIVE_CC) $(LIVE_CFLAGS) -D_WASI_EMULATED_SIGNAL -MMD -MP -c $< -o $@
+	$(call brief,CC $< (WebAssembly))$(LIVE_CC) $(LIVE_CFLAGS) -D_WASI_EMULATED_SIGNAL -DEXP_LEAST=-60.0f -MMD -MP -c $< -o $@
 build/live/sqrtdk.wasm: $(LIVE_OBJECTS)
 	$(call brief,LD $@)$(LIVE_CC) -mexec-model=reactor -Wl,--gc-sections,--strip-all,--allow-undefined,-z,stack-size=1048576 \
 		$(LIVE_CALLS:%=-Wl,--export=%) $^ -lm -o $@

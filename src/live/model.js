@@ -5,11 +5,17 @@ class Model {
     constructor(module, config, text) {
         const imports = {};
         for (const {module: from, name} of WebAssembly.Module.imports(module))
-            (imports[from] ??= {})[name] = () => 8; /* there are no files: EBADF */
+            (imports[from] ??= {})[name] = name === "clock_time_get" ? (...asked) => this.clock(...asked) : () => 8; /* EBADF */
         this.calls = new WebAssembly.Instance(module, imports).exports;
         this.calls._initialize();
         this.live = this.call("make", config, text);
         this.last = this.call("last");
+    }
+    /* Writes a time in nanoseconds: since 1970, or on any other clock since the page was opened. */
+    clock(clock, precision, at) {
+        const now = Math.round((clock === 0 ? Date.now() : performance.now()) * 1e6);
+        new DataView(this.calls.memory.buffer).setBigUint64(at, BigInt(now), true);
+        return 0;
     }
     /* Numbers in the module's memory, copied: its arrays move when it grows. */
     numbers(type, at, count) { return new type(this.calls.memory.buffer, at, count).slice(); }
@@ -38,6 +44,7 @@ class Model {
     get step() { return this.call("steps"); }
     get evaluates() { return this.call("evaluates") !== 0; }
     get measures() { return this.call("measures") !== 0; }
+    get written() { return this.text(this.call("written")); }
     get config() { return this.text(this.call("config")); }
     train() { return this.call("step"); }
     evaluate() { return {loss: this.call("evaluate"), accuracy: this.call("accuracy")}; }
@@ -66,6 +73,19 @@ class Model {
         });
         return means;
     }
+    /* The run as a .zip that unpacks to a directory of ./train. A text of the reader's own, and files of the page, are in
+       it as well. */
+    archive(folder, text, more) {
+        const count = this.calls.malloc(4), first = this.call("files", count), [files] = this.numbers(Uint32Array, count, 1);
+        const numbers = this.numbers(Uint32Array, first, 3 * files), encode = words => new TextEncoder().encode(words);
+        const all = Array.from({length: files}, (_, i) => ({name: this.text(numbers[3 * i]),
+            bytes: this.numbers(Uint8Array, numbers[3 * i + 1], numbers[3 * i + 2])})), config = all.find(f => f.name === "config.ini");
+        if (text) {
+            config.bytes = encode(new TextDecoder().decode(config.bytes).replace(/^corpus = ""$/m, `corpus = ${folder}/corpus.txt`));
+            all.push({name: "corpus.txt", bytes: encode(text)});
+        }
+        return zip([...all, ...more].map(({name, bytes}) => ({name: encode(`${folder}/${name}`), bytes})));
+    }
     /* A hash (FNV-1a over words) of the finite parameters: the same on every machine. */
     hash() {
         const count = this.call("count"), words = this.numbers(Uint32Array, this.call("parameters", 0), count);
@@ -73,4 +93,22 @@ class Model {
         for (const word of words) if ((word & 0x7f800000) !== 0x7f800000) sum = Math.imul(sum ^ word, 0x01000193);
         return (sum >>> 0).toString(16).padStart(8, "0");
     }
+}
+/* Files, {name, bytes}, as a .zip without compression (APPNOTE.TXT of PKWARE, 4.3). */
+function zip(files) {
+    const table = Int32Array.from({length: 256}, (_, n) => [...Array(8)].reduce(c => c & 1 ? 0xedb88320 ^ c >>> 1 : c >>> 1, n));
+    const little = (...fields) => Uint8Array.from(fields.flatMap(([size, value]) =>
+        Array.from({length: size}, (_, i) => value / 256 ** i & 255)));
+    const parts = [], directory = [], now = new Date(), date = now.getFullYear() - 1980 << 9 | now.getMonth() + 1 << 5 | now.getDate();
+    let at = 0, listed = 0;
+    for (const {name, bytes} of files) {
+        const crc = ~bytes.reduce((sum, byte) => table[(sum ^ byte) & 255] ^ sum >>> 8, -1) >>> 0;
+        const about = little([2, 10], [2, 0x800], [4, 0], [2, date], [4, crc], [4, bytes.length], [4, bytes.length], [2, name.length], [2, 0]);
+        parts.push(little([4, 0x04034b50]), about, name, bytes);
+        directory.push(little([4, 0x02014b50], [2, 10]), about, little([10, 0], [4, at]), name);
+        at += 30 + name.length + bytes.length;
+        listed += 46 + name.length;
+    }
+    return new Blob([...parts, ...directory,
+        little([4, 0x06054b50], [4, 0], [2, files.length], [2, files.length], [4, listed], [4, at], [2, 0])]);
 }

@@ -26,6 +26,20 @@ def preset(name, path):
             "text": shown.group(1).replace("\\n", "\n") if shown else "aQbXcZdWeMfKgNhPcZaQeMbX"}
 
 
+def lesson(text):
+    """The stops of docs/live.md as HTML. What to expect is folded, so that the reader predicts first."""
+    stops = text[text.index("### 1. "):text.index("## What it costs")]
+    out = []
+    for title, predict, do, compare in re.findall(
+            r"### \d\. (.+)\n\n\*\*Predict\.\*\* ((?:.+\n)+)\n\*\*Do\.\*\* ((?:.+\n)+)\n\*\*Compare\.\*\* ((?:.+\n)+)", stops):
+        predict, do, compare = (re.sub(r"\[(.+?)\]\(.+?\)", r"\1", re.sub(r"\*(.+?)\*", r"<i>\1</i>", part)) for part in (predict, do, compare))
+        out.append(f"<li><h3>{title}</h3><p><b>Predict.</b> {predict.strip()}</p><p><b>Do.</b> {do.strip()}</p>"
+                   f"<details><summary>compare</summary><p>{compare.strip()}</p></details></li>\n")
+    if len(out) != 7:
+        sys.exit(f"docs/live.md: {len(out)} stops, not 7")
+    return "<ol>\n" + "".join(out) + "</ol>\n"
+
+
 def main(report, module, out):
     page = Path(report).read_text()
     read = lambda name: (LIVE / name).read_text()
@@ -36,7 +50,7 @@ def main(report, module, out):
     data = json.dumps(parts).replace("<", "\\u003c")
     for before, after in (("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'; worker-src blob:"),
                           ("</style>", read("live.css") + "</style>"),
-                          ("<header>", read("live.html") + "<header>"),
+                          ("<header>", read("live.html").replace("{{lesson}}", lesson(Path("docs/live.md").read_text())) + "<header>"),
                           ("</body>", f'<script type="application/json" id="live">{data}</script>\n<script>\n{read("live.js")}</script>\n</body>')):
         if page.count(before) != 1:
             sys.exit(f"{report} is no report of this version: {before} is there {page.count(before)} times")

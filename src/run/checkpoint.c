@@ -13,7 +13,7 @@
 #include "ops/update.h"
 
 enum { FORMAT = 3 }; /* of the state: another number where an entry or a key has got another meaning */
-static const char *const NAMES[] = {
+const char *const CHECKPOINT_NAMES[] = {
     [CHECKPOINT_LAST] = "checkpoint/last.safetensors", [CHECKPOINT_BEST] = "checkpoint/best.safetensors"};
 static const char EARLIER[] = "checkpoint/earlier.safetensors";
 
@@ -40,8 +40,7 @@ static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real
 
 /* Lists all arrays of a file, the moments under the names that torch.optim gives them. If moments are NULL,
    their entries in the file are checked, but their numbers are not read. */
-static ArrayList list_arrays(const Run *run, Checkpoint which, const Model *model, Moments moments) {
-    const OptimizerKind kind = run->config.train.optimizer;
+static ArrayList list_arrays(OptimizerKind kind, Checkpoint which, const Model *model, Moments moments) {
     const Tensor *tensors = model->tensors.items;
     const size_t count = model->tensors.count;
     ArrayList list = {memory_make(3 * count, sizeof *list.items, "a list of tensors"), 0};
@@ -170,21 +169,28 @@ static RunState read_state(const Run *run, const SafetensorsFile *file) {
 
 /* --- saving and loading */
 
-void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *s) {
+void checkpoint_write(FILE *out, const Config *c, Checkpoint which, const Model *model, Moments moments,
+                      const RunState *s) {
     const size_t mark = memory_mark();
+    const char *state = js_dump(state_json(c, s), JS_LINE);
+    const ArrayList list = list_arrays(c->train.optimizer, which, model, moments);
+    safetensors_write(out, list.items, list.count, &(Metadata){"state", state}, 1);
+    memory_release(mark);
+}
+
+void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *s) {
     if (which == CHECKPOINT_LAST) run_compare_parameters(model, s->step);
     if (!run->locked) return;
-    const char *state = js_dump(state_json(&run->config, s), JS_LINE);
-    const ArrayList list = list_arrays(run, which, model, moments);
-    safetensors_save(run->locked, NAMES[which], list.items, list.count, &(Metadata){"state", state}, 1);
-    memory_release(mark);
+    FileWriter *writer = file_writer_open(run->locked, CHECKPOINT_NAMES[which]);
+    checkpoint_write(writer->stream, &run->config, which, model, moments, s);
+    file_writer_commit(writer);
 }
 
 void checkpoint_copy_best(const Run *run, bool repeated) {
     char best[PATH_CAPACITY], earlier[PATH_CAPACITY];
     size_t size;
     if (!run->locked) return;
-    path_join(best, run->directory, NAMES[CHECKPOINT_BEST]);
+    path_join(best, run->directory, CHECKPOINT_NAMES[CHECKPOINT_BEST]);
     path_join(earlier, run->directory, EARLIER);
     if ((repeated && path_find(earlier)) || !path_find(best)) return;
     char *bytes = file_read(best, "the best parameters", SIZE_MAX / 2, &size);
@@ -207,7 +213,7 @@ void checkpoint_restore_best(const Run *run, const Model *model, size_t best_ste
     if (!path_find(path)) return;
     const SafetensorsFile file = open_file(path, model);
     if (read_state(run, &file).step == best_step)
-        file_write(run->locked, NAMES[CHECKPOINT_BEST], file.bytes, file.size);
+        file_write(run->locked, CHECKPOINT_NAMES[CHECKPOINT_BEST], file.bytes, file.size);
     checkpoint_remove_copy(run);
     memory_release(mark);
 }
@@ -215,8 +221,8 @@ void checkpoint_restore_best(const Run *run, const Model *model, size_t best_ste
 RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments) {
     const size_t mark = memory_mark();
     char path[PATH_CAPACITY];
-    path_join(path, run->directory, NAMES[which]);
-    const ArrayList list = list_arrays(run, which, model, moments);
+    path_join(path, run->directory, CHECKPOINT_NAMES[which]);
+    const ArrayList list = list_arrays(run->config.train.optimizer, which, model, moments);
     const SafetensorsFile file = open_file(path, model);
     const RunState s = read_state(run, &file);
     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json");

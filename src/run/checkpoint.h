@@ -11,6 +11,7 @@
 #include "run/run.h"
 
 typedef enum { CHECKPOINT_LAST, CHECKPOINT_BEST } Checkpoint;
+extern const char *const CHECKPOINT_NAMES[]; /* "checkpoint/last.safetensors" */
 
 /* Points to the moments of an optimizer, flat as the parameters; NULL: it has none. A velocity is a first moment. */
 typedef struct {
@@ -21,8 +22,11 @@ typedef struct {
    their sizes. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of moments and state, it
    needs only the step. After a kill it may be of a later step than CHECKPOINT_LAST, until the resumed run reaches that
    step again. Before CHECKPOINT_LAST is written, the parameters of all processes that train the run are compared: a
-   checkpoint of copies that differ must not replace a good one. */
+   checkpoint of copies that differ must not replace a good one. checkpoint_write writes the same to a stream, which the
+   caller checks. */
 void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *state);
+void checkpoint_write(FILE *out, const Config *config, Checkpoint which, const Model *model, Moments moments,
+                      const RunState *state);
 
 /* Copies best.safetensors to earlier.safetensors, before better parameters take its place. If a resumed run would
    repeat the evaluation that found these (`repeated`), a copy that is there stays: it has the best parameters of the

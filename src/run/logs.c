@@ -35,7 +35,8 @@ _Static_assert((int)STEP == (int)ATTENTION_STEP, "both logs have the step in the
 _Static_assert((int)LOG_FIELDS_MAX >= (int)LOG_COLUMNS_MAX, "a log has a field for each column");
 
 static _Noreturn void cannot_write(const Logs *l, Log log) {
-    runtime_error("cannot write %s/%s: %s", l->directory->path, LOG_NAMES[log], strerror(errno));
+    const char *directory = l->directory ? l->directory->path : "memory";
+    runtime_error("cannot write %s/%s: %s", directory, LOG_NAMES[log], strerror(errno));
 }
 
 /* Closes the files. logs_flush has checked what reached them; rows that it could not write are thrown away. */
@@ -46,6 +47,7 @@ static void close_logs(void *block) {
         if (!l->file[log]) continue;
         if (nowhere >= 0) dup2(nowhere, fileno(l->file[log]));
         fclose(l->file[log]);
+        free(l->text[log]);
     }
     if (nowhere >= 0) close(nowhere);
 }
@@ -63,7 +65,7 @@ static void open_logs(Logs *l) {
 void logs_cut(const Logs *l, const size_t size[LOG_COUNT]) {
     if (!l) return;
     for (Log log = 0; log < LOG_COUNT; log++) {
-        if (ftruncate(fileno(l->file[log]), (off_t)size[log]) != 0) cannot_write(l, log);
+        if (l->directory && ftruncate(fileno(l->file[log]), (off_t)size[log]) != 0) cannot_write(l, log);
         if (fseeko(l->file[log], (off_t)size[log], SEEK_SET) != 0) cannot_write(l, log);
     }
 }
@@ -77,16 +79,30 @@ static void write_header(Logs *l, Log log) {
     }
 }
 
+static void write_headers(Logs *l) {
+    for (Log log = 0; log < LOG_COUNT; log++) {
+        write_header(l, log);
+        logs_flush(l, log);
+    }
+}
+
 Logs *logs_start(const Directory *directory) {
     const size_t nothing[LOG_COUNT] = {0};
     if (!directory) return NULL;
     Logs *l = make_logs(directory);
     open_logs(l);
     logs_cut(l, nothing);
+    write_headers(l);
+    return l;
+}
+
+Logs *logs_start_in_memory(void) {
+    Logs *l = make_logs(NULL);
     for (Log log = 0; log < LOG_COUNT; log++) {
-        write_header(l, log);
-        logs_flush(l, log);
+        l->file[log] = open_memstream(&l->text[log], &l->size[log]);
+        if (!l->file[log]) cannot_write(l, log);
     }
+    write_headers(l);
     return l;
 }
 
@@ -104,7 +120,7 @@ void logs_append(const Logs *l, Log log, const double row[]) {
 
 void logs_flush(const Logs *l, Log log) {
     if (!l) return;
-    directory_check(l->directory);
+    if (l->directory) directory_check(l->directory);
     if (fflush(l->file[log]) != 0 || ferror(l->file[log])) cannot_write(l, log);
 }
 

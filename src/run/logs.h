@@ -64,8 +64,10 @@ typedef struct {
 
 /* The logs of a run, open for appending. */
 typedef struct {
-    const Directory *directory; /* of the run; outlives this */
+    const Directory *directory; /* of the run; outlives this. NULL for logs in memory */
     FILE *file[LOG_COUNT];
+    char *text[LOG_COUNT]; /* (size): logs in memory, as they were flushed last */
+    size_t size[LOG_COUNT];
     LogFields fields[LOG_COUNT];
 } Logs;
 
@@ -73,6 +75,8 @@ typedef struct {
    flushed are lost. Without a directory (NULL) there are no logs (NULL), and what writes logs does nothing with them.
  */
 Logs *logs_start(const Directory *directory);
+/* Starts logs that are texts in memory. */
+Logs *logs_start_in_memory(void);
 /* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be a header and the rows of
    all steps before `step` and of no others. If they are not, or cannot be read, raises an error of status STATUS_USAGE.
    Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only after

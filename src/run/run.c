@@ -29,8 +29,7 @@ void config_save(const Config *config, const Directory *directory, const char *n
 #define LOGS "logs" /* the hash of the logs at the end of the run */
 #define NGRAM_LOSSES "ngram_losses"
 
-void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress) {
-    if (!run->locked) return;
+void run_describe(Run *run, const Model *model, const char *command_line) {
     const double divisor = divisor_value(run->config.attention.scale_divisor, model->shape.attention.D);
     char fingerprint[HASH_DIGITS];
     Json *d = run->description = run_description(command_line, model->threads);
@@ -50,7 +49,12 @@ void run_begin(Run *run, const Model *model, const char *command_line, Progress 
         for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(losses, js_number(run->ngrams[i]));
     }
     js_set(d, "result", js_text("running"));
-    results_begin(run->results, d);
+}
+
+void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress) {
+    if (!run->locked) return;
+    run_describe(run, model, command_line);
+    results_begin(run->results, run->description);
     if (*run->results->old)
         progress_message(progress, "note: what stood in %s is now in %s", run->directory, run->results->old);
     progress_message(progress, "training %s into %s", run->config.name, run->directory);
@@ -124,15 +128,10 @@ void run_check_logs(const char *directory) {
             directory);
 }
 
-void run_ended(const Run *run, const RunState *state, int signal, Error failure) {
-    const char *result = signal ? "interrupted" : "finished";
-    const bool complete = failure.status ? failure.status == STATUS_DIVERGED : signal == 0;
-    char logs[HASH_DIGITS];
+void run_describe_end(const Run *run, const RunState *state, const char *result, const char *error) {
     Json *d = run->description;
-    if (failure.status) result = complete ? "diverged" : "failed";
-    if (complete) hash_logs(run->directory, logs);
     js_set(d, "result", js_text(result));
-    if (failure.status) js_set(d, "error", js_text(failure.message));
+    if (error) js_set(d, "error", js_text(error));
     js_set(d, "steps", js_size(state->step));
     js_set(d, "train_loss", js_number(state->train_loss));
     js_set(d, "val_loss", js_number(state->val_loss));
@@ -140,8 +139,17 @@ void run_ended(const Run *run, const RunState *state, int signal, Error failure)
     js_set(d, "best_step", js_size(state->best_step));
     js_set(d, "seconds", js_number(state->seconds));
     js_set(d, "end", time_now());
-    if (complete) js_set(d, LOGS, js_text(logs));
-    run_description_save(d, run->locked);
+}
+
+void run_ended(const Run *run, const RunState *state, int signal, Error failure) {
+    const char *result = signal ? "interrupted" : "finished";
+    const bool complete = failure.status ? failure.status == STATUS_DIVERGED : signal == 0;
+    char logs[HASH_DIGITS];
+    if (failure.status) result = complete ? "diverged" : "failed";
+    if (complete) hash_logs(run->directory, logs);
+    run_describe_end(run, state, result, failure.status ? failure.message : NULL);
+    if (complete) js_set(run->description, LOGS, js_text(logs));
+    run_description_save(run->description, run->locked);
 }
 
 void description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text) {

@@ -49,6 +49,10 @@ void run_create(Run *run, const char *out, bool force);
 /* Writes run.json, with result "running", and tells `progress` so. Call it when the logs have their headers and there
    is a checkpoint, so that a directory with run.json can be resumed. */
 void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);
+/* Make run->description, the entries of run.json at the start of a run, and add to it those of its end. error NULL:
+   none. */
+void run_describe(Run *run, const Model *model, const char *command_line);
+void run_describe_end(const Run *run, const RunState *state, const char *result, const char *error);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
    other processes out until the run is released. A damaged directory, a process that writes there, and the directory of

@@ -28,22 +28,28 @@ static void list_tensors(const Snapshot *s, NamedArray arrays[TENSORS]) {
     arrays[3] = (NamedArray){"sink", ARRAY_F32, 2, {s->L, s->H}, a->sink};
 }
 
-static void name_of(size_t step, char name[64]) { snprintf(name, 64, "attention/step%06zu.safetensors", step); }
+void snapshot_name(size_t step, char name[64]) { snprintf(name, 64, "attention/step%06zu.safetensors", step); }
 
-void snapshot_write(const Snapshot *s, const Directory *directory, const char *name) {
+void snapshot_put(const Snapshot *s, FILE *out) {
     char step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
     NamedArray arrays[TENSORS];
     *text = 0;
     for (size_t i = 0; i < s->T; i++) end += utf8_encode(s->text[i], end);
     snprintf(step, sizeof step, "%zu", s->step);
     list_tensors(s, arrays);
-    safetensors_save(directory, name, arrays, TENSORS, (const Metadata[]){{"step", step}, {"text", text}}, 2);
+    safetensors_write(out, arrays, TENSORS, (const Metadata[]){{"step", step}, {"text", text}}, 2);
+}
+
+void snapshot_write(const Snapshot *s, const Directory *directory, const char *name) {
+    FileWriter *writer = file_writer_open(directory, name);
+    snapshot_put(s, writer->stream);
+    file_writer_commit(writer);
 }
 
 void snapshot_save(const Snapshot *s, const Directory *directory) {
     char name[64];
     if (!directory) return;
-    name_of(s->step, name);
+    snapshot_name(s->step, name);
     snapshot_write(s, directory, name);
 }
 
@@ -64,7 +70,7 @@ Snapshot snapshot_load(const char *directory, const Config *config, size_t step)
     char name[64], path[PATH_CAPACITY], expected[32];
     uint32_t text[SNAPSHOT_TEXT_MAX];
     NamedArray arrays[TENSORS];
-    name_of(step, name);
+    snapshot_name(step, name);
     path_join(path, directory, name);
     const SafetensorsFile file = safetensors_open(path, most);
     const char *said = safetensors_metadata(&file, "step");

@@ -21,8 +21,7 @@ TrainOptions train_options(const Command *command) {
                           .why = command->why};
 }
 
-/* Makes everything of a run except its directory. The text must be loaded. */
-static void make_arrays(Trainer *t) {
+void trainer_make_arrays(Trainer *t) {
     const Config *c = &t->run.config;
     const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
     const size_t threads = t->options->threads ? t->options->threads : t->run.threads;
@@ -120,7 +119,7 @@ static Trainer *prepare(const Config *config, const TrainOptions *options) {
     t->run.config = *config;
     results_check(options->out, options->force);
     t->run.corpus = config_corpus(config, NULL);
-    make_arrays(t);
+    trainer_make_arrays(t);
     return t;
 }
 
@@ -162,7 +161,7 @@ Trainer *trainer_resume(const char *directory, const char *const *overrides, siz
     check_overrides(overrides, count);
     run_open(&t->run, directory, overrides, count, true);
     run_load_corpus(&t->run);
-    make_arrays(t);
+    trainer_make_arrays(t);
     t->state = checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, (Moments){t->optimizer.m, t->optimizer.v});
     if (t->state.step > t->run.config.train.steps)
         usage_error("%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step,

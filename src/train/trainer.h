@@ -55,6 +55,10 @@ static inline size_t batch_size(const Trainer *t) { return t->run.config.train.b
    written before config, corpus, memory and directory are known to be good. */
 Trainer *trainer_start(const Config *config, const TrainOptions *options);
 
+/* Makes everything of a run except its directory and logs, as trainer_start does. Config, text and options must be set.
+ */
+void trainer_make_arrays(Trainer *trainer);
+
 /* Opens the run in `directory` at its last checkpoint. Trained on, it gives the same bits as if it had never stopped,
    given the same number of threads and the same kernels. `overrides` may set train.steps ("train.steps=2000"), nothing
    else. If the run has already finished, makes its pictures and its page again, from its files, and sets had_finished.

@@ -3,10 +3,16 @@
 */
 #include "base/machine.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/directory.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "data/corpus.h"
 #include "gemm/matmul.h"
+#include "run/pictures.h"
 
 static Error error;
 static Protection whole = {.error = &error};
@@ -20,6 +26,9 @@ bool call_until_jump(void (*function)(void *argument), void *argument) {
 _Noreturn void jump(void) { __builtin_trap(); }
 
 CpuLevel cpu_level(void) { return CPU_OTHER; }
+const char *cpu_level_name(CpuLevel level) { return (void)level, "SIMD128"; }
+void cpu_name(char *out, size_t capacity) { snprintf(out, capacity, "WebAssembly"); }
+bool cpu_has_tiles(void) { return false; }
 size_t memory_of_machine(void) { return (size_t)1 << 31; }
 size_t terminal_columns(int descriptor) { return (void)descriptor, (size_t)80; }
 int interrupt_signal(void) { return 0; }
@@ -27,7 +36,15 @@ int interrupt_noted(void) { return 0; }
 void interrupt_agree(int signal_number) { (void)signal_number; }
 const char sqrtdk_corpus[] = ""; /* the page has it */
 
+/* Nothing is written, since a run has no directory here. Pictures are the page's. */
+void directory_check(const Directory *directory) { (void)directory; }
+void directory_sync(int fd, const char *path) { (void)fd, (void)path; }
+void picture_attention(const Run *run, size_t from) { (void)run, (void)from; }
+int dup2(int from, int to) { return (void)from, (void)to, -1; }
+
 /* Products are the program's own, and OpenBLAS is never asked for. */
+const char *matmul_core(void) { return "none"; }
+const char *matmul_build(void) { return "none"; }
 void matmul_load_openblas(void) { __builtin_trap(); }
 void matmul_openblas(const Product *product, real *c) {
     (void)product, (void)c;

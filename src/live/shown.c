@@ -1,0 +1,74 @@
+/* What a model shows between two steps: attention, logits, a text, its parameters. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "live/parts.h"
+#include "train/sample.h"
+
+/* Computes the logits of as much of a text as the context holds. Returns how many characters that is. */
+static size_t forward(Live *l, const char *text) {
+    const size_t T = l->t.model.shape.T, size = strlen(text);
+    if (size == 0) usage_error("the text is empty");
+    const size_t count = vocabulary_encode(&l->t.run.corpus.vocabulary, "the text", text, size, l->t.engine.tokens, T);
+    model_forward(&l->t.model, &(Batch){l->t.engine.tokens, NULL, 1, count});
+    return count;
+}
+
+const LiveAttention *live_attention(Live *l, const char *text) {
+    const ModelShape *s = &l->t.model.shape;
+    const size_t T = forward(l, text), H = s->attention.H;
+    measure_snapshot(&l->t.model, T, &l->attention);
+    for (size_t h = 0; h < s->L * H; h++)
+        for (size_t i = h * T * T; i < (h + 1) * T * T; i++)
+            l->divided[i] = l->attention.multiplier[h] * l->attention.scores[i];
+    l->shown = (LiveAttention){s->L, H, T, l->attention.scores, l->divided, l->attention.weights};
+    return &l->shown;
+}
+
+const HeadStatistics *live_statistics(Live *l) {
+    Trainer *t = &l->t;
+    const size_t T = t->model.shape.T;
+    const size_t slice = model_slice(&t->model.shape, batch_size(t)),
+                 B = validation_batch(&t->run.corpus, slice, T, t->engine.tokens, t->engine.targets);
+    model_forward(&t->model, &(Batch){t->engine.tokens, NULL, B, T});
+    measure_heads(&t->model, B, T, t->heads);
+    return t->heads;
+}
+
+const real *live_logits(Live *l, const char *text, double divisor, size_t *T) {
+    AttentionConfig *attention = &l->t.model.shape.attention;
+    const AttentionConfig trained = *attention;
+    attention->divisor = live_checked_divisor(l, divisor).number;
+    attention->multiplier = (real)(1 / attention->divisor);
+    *T = forward(l, text);
+    *attention = trained;
+    return l->t.model.logits.values;
+}
+
+const uint32_t *live_vocabulary(const Live *l, size_t *count) {
+    *count = l->t.run.corpus.vocabulary.count;
+    return l->t.run.corpus.vocabulary.characters;
+}
+
+const char *live_sample(Live *l, const char *prompt, size_t count, double temperature, uint64_t seed) {
+    const Vocabulary *v = &l->t.run.corpus.vocabulary;
+    const size_t size = strlen(prompt), mark = memory_mark();
+    int32_t *ids = memory_make(size_add(size, 1), sizeof *ids, "a prompt");
+    int32_t *window = memory_make(l->t.model.shape.T, sizeof *window, "a text");
+    const SampleOptions options = {.tokens = count, .temperature = temperature, .seed = seed};
+    size_t known = 1;
+    Text text = {0};
+    ids[0] = sample_start(v);
+    if (size) known = vocabulary_encode(v, "the prompt", prompt, size, ids, size);
+    live_text_begin(&text);
+    sample_text(&l->t.model, v, ids, known, &options, window, text.stream);
+    memory_release(mark);
+    return live_text_return(l, &text);
+}
+
+const real *live_parameters(const Live *l, const TensorTable **table) {
+    if (table) *table = &l->t.model.tensors;
+    return l->t.model.parameters;
+}
+
+size_t live_count(const Live *l) { return l->t.model.tensors.flat; }

@@ -1,0 +1,36 @@
+/* The text of a run's heatmaps. */
+#include <string.h>
+
+#include "run/pictures.h"
+
+/* What encode_wanted encodes log.attention_text from and to. */
+typedef struct {
+    const Config *config;
+    const Corpus *corpus;
+    PictureText *text;
+} WantedText;
+
+static void encode_wanted(void *wanted) {
+    const WantedText *w = wanted;
+    const char *text = w->config->log.attention_text;
+    w->text->length = vocabulary_encode(&w->corpus->vocabulary, "log.attention_text", text, strlen(text), w->text->ids,
+                                        SNAPSHOT_TEXT_MAX);
+}
+
+PictureText picture_text(const Config *config, const Corpus *corpus, size_t T) {
+    PictureText t = {0};
+    int32_t targets[SNAPSHOT_TEXT_MAX];
+    Error why;
+    const bool given = *config->log.attention_text;
+    if (given && protect(encode_wanted, &(WantedText){config, corpus, &t}, &why)) {
+        if (t.length > T)
+            snprintf(t.note, sizeof t.note, "pictures show the first %zu characters of log.attention_text", T);
+        if (t.length > T) t.length = T;
+    } else {
+        if (given) snprintf(t.note, sizeof t.note, "pictures show validation text instead: %.400s", why.message);
+        t.length = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
+        corpus_window(corpus, 0, t.length, t.ids, targets);
+    }
+    for (size_t i = 0; i < t.length; i++) t.characters[i] = corpus->vocabulary.characters[t.ids[i]];
+    return t;
+}
