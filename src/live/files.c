@@ -38,8 +38,15 @@ LiveFile live_file_end(const char *name, Text *t) {
     return (LiveFile){memory_copy_text(name, strlen(name)), bytes, t->size};
 }
 
+void *live_longer(void *list, size_t count, size_t size) {
+    void *longer = memory_make(count + 1, size, "what a run keeps");
+    memcpy(longer, list, count * size);
+    memory_free(list);
+    return longer;
+}
+
 void live_add_file(Live *l, LiveFile file) {
-    l->files = memory_resize(l->files, (l->file_count + 1) * sizeof *l->files, "the run's files");
+    l->files = live_longer(l->files, l->file_count, sizeof *l->files);
     l->files[l->file_count++] = file;
 }
 

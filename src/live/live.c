@@ -152,7 +152,6 @@ bool live_measures(const Live *l) {
 
 double live_evaluate(Live *l) {
     Trainer *t = &l->t;
-    const Config *c = &t->run.config;
     if (isnan(t->val_loss) && live_evaluates(l)) {
         evaluate_step(l);
         return t->val_loss;
@@ -189,7 +188,7 @@ ScaleDivisor live_checked_divisor(const Live *l, double divisor) {
 static void note_move(Live *l, Move move) {
     const Move *last = l->move_count ? &l->moves[l->move_count - 1] : NULL;
     if (last && last->step == move.step && (last->divisor == 0) == (move.divisor == 0)) l->move_count--;
-    l->moves = memory_resize(l->moves, (l->move_count + 1) * sizeof *l->moves, "what was moved");
+    l->moves = live_longer(l->moves, l->move_count, sizeof *l->moves);
     l->moves[l->move_count++] = move;
 }
 

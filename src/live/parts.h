@@ -39,7 +39,9 @@ bool live_is_one_switch(const Live *live);
 /* Returns a divisor as a config has it, or raises an error. */
 ScaleDivisor live_checked_divisor(const Live *live, double divisor);
 
-/* files.c. A text that is written as a file is. live_text_end returns it with a zero byte behind it, live_text_return
+/* files.c. Returns a copy of `count` elements with room for one more, and frees the list. */
+void *live_longer(void *list, size_t count, size_t size);
+/* A text that is written as a file is. live_text_end returns it with a zero byte behind it, live_text_return
    too, for the caller to read until the next call, and live_file_end as a file. */
 typedef struct {
     FILE *stream;
