@@ -178,8 +178,8 @@ def parameters(heads):
 def runs(name, where):
     """The runs that finished."""
     with open(PAGE.with_name("results") / f"{name}.csv", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file)
-                if row.get("result", "finished") == "finished" and all(row[key] == value for key, value in where.items())]
+        return [row for row in csv.DictReader(file) if row.get("result", "finished") == "finished"
+                and all(row[key] == value for key, value in where.items())]
 
 
 def by_seed(name, column, where):
@@ -214,7 +214,7 @@ def rate_ratio(divisor):
 
 
 def half_frozen(seed, keys, divisor):
-    """The deviation of scores at which softmax keeps half of the possible entropy, on a line between two of the table."""
+    """The deviation of scores at which softmax keeps half of the possible entropy, between two rows of the table."""
     rows = runs("freezing", {"keys": str(keys), "d_k": "64"})
     entropies = [float(row["entropy"]) for row in rows]
     return [figure(np.interp(-.5, [-entropy for entropy in entropies], [float(row["s"]) for row in rows]))]
@@ -376,32 +376,38 @@ LINES |= {
          trained("last entropy, init gpt2", "entropy_last", gpt2_start("none"), gpt2_start("sqrt_dk")),
          trained("largest norm of the gradient", "grad_norm_max", gpt2_start("none"), gpt2_start("sqrt_dk"),
                  [None, 100])],
-    37: [trained("validation loss less √d_k's, and percent of seeds in which it is higher: start × 2.83, 1e-3", "val_loss",
-                 sweep("start", qk_init_scale=LARGER, lr="0.001"), SLOW_ROOT, [0], .05),
+    37: [trained("validation loss less √d_k's, and percent of seeds in which it is higher: start × 2.83, 1e-3",
+                 "val_loss", sweep("start", qk_init_scale=LARGER, lr="0.001"), SLOW_ROOT, [0], .05),
          trained("rate × 2.83, 1e-3", "val_loss", sweep("rate", qk_lr_scale=LARGER, lr="0.001"), SLOW_ROOT, [0], .05),
          trained("3e-3", "val_loss", sweep("rate", qk_lr_scale=LARGER, lr="0.003"), FAST_ROOT, [0], .05)],
-    38: [trained("AdamW, start × 0.354 less divisor d_k, and percent of seeds in which it is higher: last deviation of the "
-                 "scores, 1e-3", "score_std_last", sweep("start", qk_init_scale=SMALLER, lr="0.001"), SLOW_D_K, [None, 100]),
+    38: [trained("AdamW, start × 0.354 less divisor d_k, and percent of seeds in which it is higher: last deviation of "
+                 "the scores, 1e-3", "score_std_last", sweep("start", qk_init_scale=SMALLER, lr="0.001"), SLOW_D_K,
+                 [None, 100]),
          trained("3e-3", "score_std_last", sweep("start", qk_init_scale=SMALLER, lr="0.003"), FAST_D_K, [None, 100]),
          trained("validation loss, 1e-3", "val_loss", sweep("start", qk_init_scale=SMALLER, lr="0.001"), SLOW_D_K),
          trained("3e-3", "val_loss", sweep("start", qk_init_scale=SMALLER, lr="0.003"), FAST_D_K)],
     # One step of the grid of rates is a factor of 2.
     39: [Line("best rate at width 64 over that at width 256: d_k", rate_ratio("dk"), [0], NONE, [1], 1),
          Line("√d_k", rate_ratio("sqrt_dk"), [0], NONE)],
-    41: [trained("2 layers, learned scales less √d_k, and percent of seeds in which it is higher: validation loss, init unit",
-                 "val_loss", scored("learned", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
+    41: [trained("2 layers, learned scales less √d_k, and percent of seeds in which it is higher: validation loss, "
+                 "init unit", "val_loss", scored("learned", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
          trained("init gpt2", "val_loss", scored("learned", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0])],
-    42: [trained("log n less √d_k, and percent of seeds in which it is higher: validation loss, init unit", "val_loss",
-                 scored("ssmax", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
+    42: [trained("log n less √d_k, and percent of seeds in which it is higher: validation loss, init unit",
+                 "val_loss", scored("ssmax", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
          trained("init gpt2", "val_loss", scored("ssmax", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0])],
     44: [Line("d_k 64, 64 keys: entropy as a share of the possible, cosines", mean(evenness, 64, 1000, score="cosine"),
               [64], NONE, [1], .01),
          Line("times √d_k", mean(evenness, 64, 1000, score="cosine"), [64], TIMES_ROOT),
-         trained("cosines times √d_k less √d_k, and percent of seeds in which it is higher: validation loss, init unit",
-                 "val_loss", scored("cosine", "unit"), scored("sqrt_dk", "unit"), [None, 0])],
-    45: [Line("percent of seeds whose validation loss rises from one evaluation to the next, and the largest change: none",
-              rising("none"), [0], NONE, [100]),
+         trained("cosines times √d_k less √d_k, and percent of seeds in which it is higher: validation loss, init "
+                 "unit", "val_loss", scored("cosine", "unit"), scored("sqrt_dk", "unit"), [None, 0])],
+    45: [Line("percent of seeds whose validation loss rises from one evaluation to the next, and the largest "
+              "change: none", rising("none"), [0], NONE, [100]),
          Line("√d_k", rising("sqrt_dk"), [0], NONE, [0])],
+    46: [trained(f"{heads} heads, {words} less √d_k, and percent of seeds in which the validation loss is higher:",
+                 "val_loss", sweep("heads", heads=heads, scale_divisor=divisor),
+                 sweep("heads", heads=heads, scale_divisor="sqrt_dk"), [None, 100])
+         for heads, twice in (("4", "181.019336"), ("8", "64"))
+         for words, divisor in (("√d_model", "sqrt_dmodel"), ("none", "none"), ("d_k√d_k", twice))],
 }
 
 
