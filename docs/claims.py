@@ -490,6 +490,8 @@ def test():
             assert (judged.why == "because") == (table == expected), judged
     assert verdict("about training", 10, 4).verdict == "about training"
     assert verdict("about training", 10, 8).verdict == "partly right"
+    assert verdict("right here", 10, 8).verdict == "partly right here"
+    assert verdict("wrong here", 1, 8).why == "because"
     assert verdict("right", 10, 8).measured == "x 10.0 ± 0.2 / 8; y 6.00 to 8.00; 1 of 2 figures agree"
 
     page = PAGE.read_text(encoding="utf-8")
@@ -497,6 +499,13 @@ def test():
     assert [claim.number for claim in claims] == list(range(1, page.count("\n| "))), "a row is not read"
     planted = read(page.replace("**wrong** | What is stated adds up", "**right** | What is stated adds up"))[4]
     assert judge(planted, *measure(LINES[5], 1)).verdict == "wrong", planted
+
+    # At each one's best rate, by seeds that both have.
+    change, higher = difference("val_loss", SLOW_NONE, SLOW_ROOT)()
+    losses = [[float(row["val_loss"]) for row in runs(*way)] for way in (SLOW_NONE, SLOW_ROOT)]
+    assert math.isclose(change.value, np.mean(losses[0]) - np.mean(losses[1])) and higher.value == 100, change
+    assert best_rate("width", d_model="64", scale_divisor="sqrt_dk") == .008
+    assert 2.3 < half_frozen(1, 4, 1)[0].value < 2.4
 
     for drawn, expected, expected_square in (
             ({}, 0, 48), ({"q_std": 2, "k_std": 3}, 0, 48 * 36), ({"correlation": .25}, 0, 48 * (1 + 47 / 16)),
