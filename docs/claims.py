@@ -501,11 +501,11 @@ def test():
     assert judge(planted, *measure(LINES[5], 1)).verdict == "wrong", planted
 
     # At each one's best rate, by seeds that both have.
-    change, higher = difference("val_loss", SLOW_NONE, SLOW_ROOT)()
+    change, _ = difference("val_loss", SLOW_NONE, SLOW_ROOT)()
     losses = [[float(row["val_loss"]) for row in runs(*way)] for way in (SLOW_NONE, SLOW_ROOT)]
-    assert math.isclose(change.value, np.mean(losses[0]) - np.mean(losses[1])) and higher.value == 100, change
-    assert best_rate("width", d_model="64", scale_divisor="sqrt_dk") == .008
-    assert 2.3 < half_frozen(1, 4, 1)[0].value < 2.4
+    assert math.isclose(change.value, np.mean(losses[0]) - np.mean(losses[1])), change
+    lowest = min(runs("depth", {"scale_divisor": "none", "seed": "1"}), key=lambda row: float(row["val_loss"]))
+    assert best_rate("depth", scale_divisor="none", seed="1", layers=lowest["layers"]) == float(lowest["lr"])
 
     for drawn, expected, expected_square in (
             ({}, 0, 48), ({"q_std": 2, "k_std": 3}, 0, 48 * 36), ({"correlation": .25}, 0, 48 * (1 + 47 / 16)),
