@@ -399,7 +399,9 @@ LINES |= {
               [64], NONE, [1], .01),
          Line("times √d_k", mean(evenness, 64, 1000, score="cosine"), [64], TIMES_ROOT),
          trained("cosines times √d_k less √d_k, and percent of seeds in which it is higher: validation loss, init "
-                 "unit", "val_loss", scored("cosine", "unit"), scored("sqrt_dk", "unit"), [None, 0])],
+                 "unit", "val_loss", scored("cosine", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
+         trained("bare cosines less cosines times √d_k, 3e-3", "val_loss", sweep("cosine", scale_divisor="none"),
+                 sweep("cosine", scale_divisor="0.125"), [None, 100])],
     45: [Line("percent of seeds whose validation loss rises from one evaluation to the next, and the largest "
               "change: none", rising("none"), [0], NONE, [100]),
          Line("√d_k", rising("sqrt_dk"), [0], NONE, [0])],
