@@ -173,6 +173,66 @@ def parameters(heads):
     return lambda seed, d_k, divisor: [figure(4 * heads * d_k * 512)]
 
 
+# --- What runs have measured: docs/results/NAME.csv, the rows in which columns have given values
+
+def runs(name, where):
+    """The runs that finished."""
+    with open(PAGE.with_name("results") / f"{name}.csv", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row.get("result", "finished") == "finished"
+                and all(row[key] == value for key, value in where.items())]
+
+
+def by_seed(name, column, where):
+    """A column by seed, at the learning rate with the lowest mean validation loss of those that are left."""
+    rates = {}
+    for row in runs(name, where):
+        rates.setdefault(row.get("lr"), []).append(row)
+    best = min(rates.values(), key=lambda rows: np.mean([float(row["val_loss"]) for row in rows]))
+    return {row["seed"]: float(row[column]) for row in best}
+
+
+def difference(column, first, second):
+    """Mean over the seeds of both, and in how many percent of them the first is higher."""
+    one, other = (by_seed(name, column, where) for name, where in (first, second))
+    seeds = sorted(one.keys() & other.keys())
+    change = np.array([one[seed] - other[seed] for seed in seeds])
+    mean_change = figure_of_mean(change) if len(change) > 1 else figure(change[0])
+    return lambda *_: [mean_change, figure(100 * np.mean(change > 0))]
+
+
+def best_rate(name, **where):
+    """The learning rate with the lowest mean validation loss."""
+    losses = {}
+    for row in runs(name, where):
+        losses.setdefault(float(row["lr"]), []).append(float(row["val_loss"]))
+    return min(losses, key=lambda rate: np.mean(losses[rate]))
+
+
+def rate_ratio(divisor):
+    return lambda *_: [figure(best_rate("width", d_model="64", scale_divisor=divisor) /
+                              best_rate("width", d_model="256", scale_divisor=divisor))]
+
+
+def half_frozen(seed, keys, divisor):
+    """The deviation of scores at which softmax keeps half of the possible entropy, between two rows of the table."""
+    rows = runs("freezing", {"keys": str(keys), "d_k": "64"})
+    entropies = [float(row["entropy"]) for row in rows]
+    return [figure(np.interp(-.5, [-entropy for entropy in entropies], [float(row["s"]) for row in rows]))]
+
+
+def rising(divisor):
+    """In how many percent of the seeds the validation loss rises from one evaluation to the next; the largest rise."""
+    losses = {}
+    for row in runs("steps_loss", {"scale_divisor": divisor}):
+        losses.setdefault(row["seed"], []).append(float(row["val_loss"]))
+    rises = np.array([np.diff(loss).max() for loss in losses.values()])
+    return lambda *_: [figure(100 * np.mean(rises > 0)), figure(rises.max())]
+
+
+def sweep(name, **where):
+    return name, where
+
+
 # --- The lines
 
 NONE, ROOT, D_K = {"": lambda d_k: 1}, {"": math.sqrt}, {"": float}
@@ -277,6 +337,82 @@ LINES = {
 }
 
 
+# Of trained models a line has a difference of validation losses (or of another column), and the percentage of seeds in
+# which the first is higher. A claim about who ends lower says that percentage: 0 or 100.
+SLOW_ROOT, FAST_ROOT = sweep("slower", scale_divisor="sqrt_dk"), sweep("best", d_k="64", scale_divisor="sqrt_dk")
+SLOW_NONE, FAST_NONE = sweep("slower", scale_divisor="none"), sweep("best", d_k="64", scale_divisor="none")
+SLOW_D_K, FAST_D_K = sweep("slower", scale_divisor="dk"), sweep("best", d_k="64", scale_divisor="dk")
+SMALLER, LARGER = "0.353553391", "2.82842712"
+
+
+def scored(way, init):
+    return sweep("scores", way=way, init=init)
+
+
+def gpt2_start(divisor):
+    return sweep("gpt2", scale_divisor=divisor, lr="0.003")
+
+
+def trained(label, column, first, second, said=(), within=0):
+    return Line(label, difference(column, first, second), [0], NONE, said, within)
+
+
+LINES |= {
+    33: [Line("d_k 64, 4 / 16 / 64 / 256 keys: half of the possible entropy is left at a deviation of", half_frozen,
+              [4, 16, 64, 256], NONE, [math.sqrt(2 * math.log(n)) for n in (4, 16, 64, 256)], .25)],
+    34: [trained("validation loss, and percent of seeds in which it is higher: W_Q and W_K at 0.354 of the rate 3e-3",
+                 "val_loss", sweep("rate", qk_lr_scale=SMALLER, lr="0.003"), FAST_ROOT, [None, 0]),
+         trained("W_Q and W_K fixed, none less √d_k", "val_loss",
+                 sweep("parts", scale_divisor="none", score_gradient="yes"),
+                 sweep("parts", scale_divisor="sqrt_dk", score_gradient="yes"), [None, 0])],
+    35: [trained("none less √d_k, and percent of seeds in which it is higher: largest norm of the gradient, 1e-3",
+                 "grad_norm_max", SLOW_NONE, SLOW_ROOT, [None, 100]),
+         trained("3e-3", "grad_norm_max", FAST_NONE, FAST_ROOT, [None, 100]),
+         trained("median norm, 1e-3", "grad_norm_median", SLOW_NONE, SLOW_ROOT, [None, 100]),
+         trained("3e-3", "grad_norm_median", FAST_NONE, FAST_ROOT, [None, 100])],
+    36: [trained("none less √d_k at 3e-3, and percent of seeds in which it is higher: last entropy, init unit",
+                 "entropy_last", FAST_NONE, FAST_ROOT),
+         trained("largest norm of the gradient", "grad_norm_max", FAST_NONE, FAST_ROOT, [None, 100]),
+         trained("last entropy, init gpt2", "entropy_last", gpt2_start("none"), gpt2_start("sqrt_dk")),
+         trained("largest norm of the gradient", "grad_norm_max", gpt2_start("none"), gpt2_start("sqrt_dk"),
+                 [None, 100])],
+    37: [trained("validation loss less √d_k's, and percent of seeds in which it is higher: start × 2.83, 1e-3",
+                 "val_loss", sweep("start", qk_init_scale=LARGER, lr="0.001"), SLOW_ROOT, [0], .05),
+         trained("rate × 2.83, 1e-3", "val_loss", sweep("rate", qk_lr_scale=LARGER, lr="0.001"), SLOW_ROOT, [0], .05),
+         trained("3e-3", "val_loss", sweep("rate", qk_lr_scale=LARGER, lr="0.003"), FAST_ROOT, [0], .05)],
+    38: [trained("AdamW, start × 0.354 less divisor d_k, and percent of seeds in which it is higher: last deviation of "
+                 "the scores, 1e-3", "score_std_last", sweep("start", qk_init_scale=SMALLER, lr="0.001"), SLOW_D_K,
+                 [None, 100]),
+         trained("3e-3", "score_std_last", sweep("start", qk_init_scale=SMALLER, lr="0.003"), FAST_D_K, [None, 100]),
+         trained("validation loss, 1e-3", "val_loss", sweep("start", qk_init_scale=SMALLER, lr="0.001"), SLOW_D_K),
+         trained("3e-3", "val_loss", sweep("start", qk_init_scale=SMALLER, lr="0.003"), FAST_D_K)],
+    # One step of the grid of rates is a factor of 2.
+    39: [Line("best rate at width 64 over that at width 256: d_k", rate_ratio("dk"), [0], NONE, [1], 1),
+         Line("√d_k", rate_ratio("sqrt_dk"), [0], NONE)],
+    41: [trained("2 layers, learned scales less √d_k, and percent of seeds in which it is higher: validation loss, "
+                 "init unit", "val_loss", scored("learned", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
+         trained("init gpt2", "val_loss", scored("learned", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0])],
+    42: [trained("log n less √d_k, and percent of seeds in which it is higher: validation loss, init unit",
+                 "val_loss", scored("ssmax", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
+         trained("init gpt2", "val_loss", scored("ssmax", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0])],
+    44: [Line("d_k 64, 64 keys: entropy as a share of the possible, cosines", mean(evenness, 64, 1000, score="cosine"),
+              [64], NONE, [1], .01),
+         Line("times √d_k", mean(evenness, 64, 1000, score="cosine"), [64], TIMES_ROOT),
+         trained("cosines times √d_k less √d_k, and percent of seeds in which it is higher: validation loss, init "
+                 "unit", "val_loss", scored("cosine", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
+         trained("bare cosines less cosines times √d_k, 3e-3", "val_loss", sweep("cosine", scale_divisor="none"),
+                 sweep("cosine", scale_divisor="0.125"), [None, 100])],
+    45: [Line("percent of seeds whose validation loss rises from one evaluation to the next, and the largest "
+              "change: none", rising("none"), [0], NONE, [100]),
+         Line("√d_k", rising("sqrt_dk"), [0], NONE, [0])],
+    46: [trained(f"{heads} heads, {words} less √d_k, and percent of seeds in which the validation loss is higher:",
+                 "val_loss", sweep("heads", heads=heads, scale_divisor=divisor),
+                 sweep("heads", heads=heads, scale_divisor="sqrt_dk"), [None, 100])
+         for heads, twice in (("4", "181.019336"), ("8", "64"))
+         for words, divisor in (("√d_model", "sqrt_dmodel"), ("none", "none"), ("d_k√d_k", twice))],
+}
+
+
 # --- Measuring, judging, printing
 
 def text_of(f):
@@ -310,8 +446,9 @@ def measure(lines, seed):
 def judge(claim, measured, stated, agree):
     """The claim with the measured figures and their verdict. Where all agree the table may qualify "right" (for another
     reason, about training, not testable). Another verdict than the table's takes the place of its explanation."""
-    verdict = "right" if agree == stated else "partly right" if agree > 0 else "wrong"
-    qualified = claim.verdict not in ("partly right", "wrong")
+    here = " here" if claim.verdict.endswith(" here") else ""
+    verdict = ("right" if agree == stated else "partly right" if agree > 0 else "wrong") + here
+    qualified = claim.verdict.removesuffix(" here") not in ("partly right", "wrong")
     if verdict == claim.verdict or agree == stated and qualified:
         return claim._replace(measured=measured)
     why = f"docs/claims.md explains another verdict: {claim.verdict}."
@@ -355,6 +492,8 @@ def test():
             assert (judged.why == "because") == (table == expected), judged
     assert verdict("about training", 10, 4).verdict == "about training"
     assert verdict("about training", 10, 8).verdict == "partly right"
+    assert verdict("right here", 10, 8).verdict == "partly right here"
+    assert verdict("wrong here", 1, 8).why == "because"
     assert verdict("right", 10, 8).measured == "x 10.0 ± 0.2 / 8; y 6.00 to 8.00; 1 of 2 figures agree"
 
     page = PAGE.read_text(encoding="utf-8")
@@ -363,6 +502,13 @@ def test():
     assert [claim.number for claim in claims] == numbers == list(range(1, len(numbers) + 1)), "a row is not read"
     planted = read(page.replace("**wrong** | What is stated adds up", "**right** | What is stated adds up"))[4]
     assert judge(planted, *measure(LINES[5], 1)).verdict == "wrong", planted
+
+    # At each one's best rate, by seeds that both have.
+    change, _ = difference("val_loss", SLOW_NONE, SLOW_ROOT)()
+    losses = [[float(row["val_loss"]) for row in runs(*way)] for way in (SLOW_NONE, SLOW_ROOT)]
+    assert math.isclose(change.value, np.mean(losses[0]) - np.mean(losses[1])), change
+    lowest = min(runs("depth", {"scale_divisor": "none", "seed": "1"}), key=lambda row: float(row["val_loss"]))
+    assert best_rate("depth", scale_divisor="none", seed="1", layers=lowest["layers"]) == float(lowest["lr"])
 
     for drawn, expected, expected_square in (
             ({}, 0, 48), ({"q_std": 2, "k_std": 3}, 0, 48 * 36), ({"correlation": .25}, 0, 48 * (1 + 47 / 16)),
