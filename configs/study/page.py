@@ -86,6 +86,7 @@ AXES = {
     "lr": "learning rate",
     "switch_step": "step of the switch",
     "start": "standard deviation of the scores at the start, √d_k / divisor",
+    "x": "standard deviation of the scores over √(2 ln n), n keys",
 }
 
 

@@ -81,6 +81,8 @@ def draw(path, title, subtitle, x_label, y_label, scales, x_text, zero, levels, 
     axes.set_yscale(scales[1])
     axes.margins(x=0.01)
     ticks = sorted({x for _, _, points in lines for x, _ in points})
+    if len(ticks) > 9 and scales[0] == "log" and ticks[-1] <= 64 * ticks[0]:
+        ticks = [2.0**power for power in range(-9, 9) if ticks[0] <= 2.0**power <= ticks[-1]]
     if len(ticks) <= 12:
         axes.set_xticks(ticks, [x_text(x) for x in ticks])
         axes.minorticks_off()

@@ -219,13 +219,11 @@ edges() {
     for context in 16 64 256; do
         train edge/$context edge --set sweep.model.context=$context --set train.batch=$((1024 / context))
     done
-    train edge/1024 edge --set sweep.model.context=1024 --set train.batch=1 --set "sweep.train.seed=11, 12" \
-        --set "sweep.attention.scale_divisor=16, 8, 4, 2.82842712, 2, 1.41421356, 1"
     train edge_init
     for context in 64 256; do
         train edge_long/$context edge_long --set sweep.model.context=$context --set train.batch=$((1024 / context))
     done
-    rows_of "$folder"/edge/{16,64,256,1024}/summary.csv | with_starts >"$results/edge.csv"
+    rows_of "$folder"/edge/{16,64,256}/summary.csv | with_starts >"$results/edge.csv"
     awk -F, -v OFS=, '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         { $1 = $1 OFS (NR == 1 ? "start" : $at["qk_init_scale"] ^ 2); print }' \
