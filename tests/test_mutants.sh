@@ -117,7 +117,7 @@ mutant 'attention: dk without the multiplier' $file 's/t, multiplier, ds, h->que
 mutant 'attention: dq from q' $file 's/ds, h->key/ds, h->query/'
 # shellcheck disable=SC2086
 mutant 'attention: dk and dv from the first tile of queries' src/model/attention_products.c \
-    's/queries_of(t, x), adds/x, adds/' $long
+    's/operand_from(x, t->first, 0), adds/x, adds/' $long
 mutant 'additive: slope of tanh without the square' $file 's/(1 - y \* y)/(1 - y)/' --set attention.score=additive
 mutant 'additive: gradient of v from its slope' $file 's/dv\[d\] += g \* y/dv[d] += slope/' --set attention.score=additive
 mutant 'additive: dk overwritten by queries' $file 's/dk\[d\] += slope/dk[d] = slope/' --set attention.score=additive
@@ -161,7 +161,7 @@ mutant 'GELU: 3 of the cubic forgotten' $file 's/1 + 3 \* CUBIC/1 + CUBIC/'
 mutant 'ReLU: mask inverted' $file '/void relu_forward/,/^}/s/x\[i\] <= 0 ? 0 : (real)1/x[i] <= 0 ? (real)1 : 0/' --set model.activation=relu
 
 mutant 'linear: gradients of some biases forgotten' src/ops/linear.c \
-    '/void linear_backward_bias/,/^}/s/c < columns.end; c++) db\[c\] += ((const real/c + 5 < columns.end; c++) db[c] += ((const real/'
+    's/c < columns.end; c++) db\[c\] += values/c + 5 < columns.end; c++) db[c] += values/'
 
 file=src/ops/embedding.c
 mutant 'embedding: positions off by one' $file '/^MULTIVERSIONED void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
@@ -207,7 +207,8 @@ mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer 
     mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)batch_targets(batch))|/ (double)range_size(d->sequences))|' $shards
     mutant 'shards at once: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $parallel
     file=src/model/operations.c
-    mutant 'shards at once: weights by rows of another' $file 's/operand(x, w->shard_rows.begin)/operand(x, 0)/' $parallel
+    mutant 'shards at once: weights by rows of another' $file \
+        '/weight_gradient(w, role/s/operand(x, w->shard_rows.begin)/operand(x, 0)/' $parallel
     mutant 'shards at once: LayerNorm by rows of another' $file 's/ln->mean + w->shard_rows.begin/ln->mean/' $parallel
     mutant 'shards at once: tokens of another' $file 's/tokens_of(w) + w->shard_rows.begin/tokens_of(w)/' $parallel
 }
