@@ -117,14 +117,36 @@ static void on_a_kink(void **state) {
     }
 }
 
+/* A gradient that is zero and should not be, or is not and should be, is off: the bias of q, and that of k. A post-norm
+   model has small ones. */
+static void zeros_are_checked(void **state) {
+    (void)state;
+    for (unsigned n = 0; n < 4; n++) {
+        const Case c = {.name = "zeros", .L = 1, .post = n & 1};
+        Setup u;
+        setup(&u, &c, true);
+        const size_t HD = u.model.shape.attention.H * u.model.shape.attention.D;
+        GradientCheck check = {.engine = &u.engine, .batches = &u.batch, .count = 1, .seed = SEED, .entries = 12};
+        gradcheck_make(&check);
+        real *bias = u.model.gradients + tensor_find(&u.model.tensors, ATTN_B, 0)->offset;
+        const double largest = max_abs(bias, 3 * HD);
+        for (size_t i = 0; i < HD; i++) *(n & 2 ? &bias[i] : &bias[HD + i]) = n & 2 ? 0 : 3e-7 * largest;
+        gradcheck_run(&check);
+        for (size_t i = 0; i < check.row_count; i++) {
+            const GradientRow *row = &check.rows[i];
+            const bool wrong = strcmp(row->name, n & 2 ? "h.0.attn.c_attn.bias q" : "h.0.attn.c_attn.bias k") == 0;
+            assert_that(wrong ? row->failure && strcmp(row->failure, "is off") == 0 : !row->failure, "%s %s", row->name,
+                        row->failure ? row->failure : "passes");
+        }
+        teardown(&u);
+    }
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
     const struct CMUnitTest tests[] = {
-        TEST(every_combination),
-        TEST(every_edge),
-        TEST(near_a_kink),
-        TEST(on_a_kink),
+        TEST(every_combination), TEST(every_edge), TEST(near_a_kink), TEST(on_a_kink), TEST(zeros_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,8 @@ static void check_model(const Config *c, const char *name) {
     model_make(&model, &shape, B, 2, true);
     engine_make(&engine, ENGINE_FAST, 1, &model);
     gradcheck_parameters(&model, c->model.init, 1);
-    GradientCheck check = {.engine = &engine, .batches = &batch, .count = 1, .seed = 1, .entries = INSTRUMENTED ? 3 : 16};
+    GradientCheck check = {
+        .engine = &engine, .batches = &batch, .count = 1, .seed = 1, .entries = INSTRUMENTED ? 3 : 16};
     gradcheck_make(&check);
     gradcheck_run(&check);
     for (size_t i = 0; i < check.row_count; i++) {
