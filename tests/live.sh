@@ -58,5 +58,5 @@ awk '/^```c$/ { f = 1; next } /^```$/ { f = 0 } f' docs/live.md >"$tmp/mine.c"
 awk '/^```sh$/ { f = 1; next } /^```$/ { f = 0 } f' docs/live.md | sed "s,mine\.c,$tmp/mine.c,; s,-o mine,-o $tmp/mine,; s,^\./mine,$tmp/mine," >"$tmp/commands"
 sh -e "$tmp/commands" >"$tmp/said" 2>&1
 check_match "one's own program" '^step [0-9]+: loss 2\.4' "$(cat "$tmp/said")"
-checked
 cat "$tmp/speed"
+checked
