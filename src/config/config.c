@@ -131,7 +131,7 @@ static void apply_override(Reader *reader, const char *override) {
     const char *name = text_trim(strsep(&value, "="));
     if (!value || !*name) config_error("write section.key=value");
     const bool swept = strncmp(name, SWEEP, strlen(SWEEP)) == 0;
-    strcpy(reader->section, swept ? "sweep" : "");
+    snprintf(reader->section, sizeof reader->section, "%s", swept ? "sweep" : "");
     reader->origin = ORIGIN_OVERRIDE;
     assign(reader, name + (swept ? strlen(SWEEP) : 0), text_trim(value));
     memory_free(text);

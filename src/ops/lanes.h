@@ -15,7 +15,7 @@ static inline __attribute__((always_inline)) double tanh_real(double x) { return
 #else
 /* Below this, exp_real is 0. WebAssembly has another number (src/live/live.mk). */
 #ifndef EXP_LEAST
-#define EXP_LEAST -86.6f
+#define EXP_LEAST (-86.6f)
 #endif
 /* exp(x) without branches, so that the compiler vectorizes it; within 2 units in the last place (tests/test_exp.c
    tries a million arguments). 0 below -86.6, where the true value is under 3e-38; infinity above 88.72; NaN stays NaN.

@@ -270,8 +270,7 @@ static bool rows_end_before(LogFile *f, size_t size, size_t step) {
     if (f->log == LOG_SAMPLES) return true;
     f->size = size;
     const LogTable table = parse_log(f);
-    const double *steps = table.column[STEP];
-    const bool before = table.rows == 0 || steps[table.rows - 1] < (double)step;
+    const bool before = !(log_last(&table, STEP) >= (double)step); /* NaN: no row */
     memory_free(table.numbers);
     return before;
 }
