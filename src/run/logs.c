@@ -296,8 +296,9 @@ Logs *logs_resume(const Directory *directory, size_t step, const size_t size[LOG
 /* --- what others ask */
 
 double log_last(const LogTable *table, int column) {
-    for (size_t row = table->rows; row-- > 0;)
-        if (!isnan(table->column[column][row])) return table->column[column][row];
+    const double *values = table->column[column]; /* NULL: an older log without this column */
+    for (size_t row = values ? table->rows : 0; row-- > 0;)
+        if (!isnan(values[row])) return values[row];
     return NAN;
 }
 
