@@ -4,7 +4,7 @@
 # A line is counted by one instruction in memory, which threads that share a processor cannot interrupt; atomic counters
 # would take five times as long. (Where loops keep a count in a register, threads would overwrite each other's.)
 ifdef COVERAGE
-ALL_CFLAGS += --coverage -fprofile-update=single -fno-tree-loop-im -DSANITIZED
+ALL_CFLAGS += -fprofile-arcs -ftest-coverage -fprofile-update=single -fno-tree-loop-im -DSANITIZED
 ALL_LDFLAGS += --coverage
 OPTIMISE := -O1
 endif
@@ -66,7 +66,7 @@ COVERED := build/gcc-coverage
 coverage:
 	mkdir -p $(COVERED) && find $(COVERED) -name '*.gcda' -delete
 	umask 0 && $(MAKE) CC=gcc COVERAGE=1 PINNED=yes CFLAGS='-g -fprofile-exclude-files=/usr/include' test
-	gcovr -j "$$(getconf _NPROCESSORS_ONLN)" --filter src/ --filter train.c $(COVERED) --json --output $(COVERED)/counts.json
+	gcovr --filter src/ --filter train.c $(COVERED) --json --output $(COVERED)/counts.json
 	gcovr --add-tracefile $(COVERED)/counts.json --branches
 	gcovr --add-tracefile $(COVERED)/counts.json
 	gcovr --add-tracefile $(COVERED)/counts.json --filter src/ --print-summary --fail-under-line 95 --output $(COVERED)/lines.txt
