@@ -84,7 +84,7 @@ def is_reported(page):
     title = page.js("return document.getElementById('title').textContent")
     page.check(re.match(r"Trained in this page, seed 1: validation loss \d\.\d+ for ", title), title)
     page.equal(page.js("return all_steps"), [0, 1, 2, 4, 8, 16, 32, 40], "its steps")
-    page.equal(page.js("return document.querySelectorAll('#loss svg, #training svg').length"), 9, "its charts")
+    wait(page, "document.querySelectorAll('#loss svg, #training svg').length === 9")
     page.equal(page.js("return document.querySelectorAll('.lost').length"), 0, "parts that cannot be shown")
     last = "Array.from(attend(runs[arguments[0]], nearest(runs[arguments[0]]), 1, 0, null).w)"
     for lane in range(4):

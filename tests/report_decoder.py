@@ -49,7 +49,7 @@ def loss(logits, target):
     return -math.log(softmax(logits)[target])
 
 # The logits of the chosen run's model for a text, with a divisor or, without one, as trained.
-LOGITS = """window.logits = (words, divisor = null) => {
+DEFINE_LOGITS = """window.logits = (words, divisor = null) => {
     const m = model_of(current()), ids = Array.from(words, c => m.ids.get(c)).slice(-m.T), r = make_reading(m, divisor);
     for (const _ of read(r, ids));
     return r.logits.map(row => Array.from(row));
@@ -61,7 +61,7 @@ class ModelPage(Page):
 
     def __init__(self, path):
         super().__init__(browser, path)
-        self.js(LOGITS)
+        self.js(DEFINE_LOGITS)
         if self.js("return has_model(current())"):
             self.wait("return text.painted && following && following.next().done")
 

@@ -132,8 +132,10 @@ function heading() {
 }
 const parts = data.theory ? {figures: show_theory} : {settings: show_settings, loss: show_losses,
     attention: show_attention, training: show_training};
-/* Shows these data or, with an argument, other data in their place. */
+let showings = 0;
+/* Shows these data or, with an argument, other data in their place, a part at a time. */
 function show_page(other) {
+    const showing = ++showings, later = other ? act => setTimeout(() => showing === showings && act()) : act => act();
     Object.assign(data, other);
     if (other) read_runs();
     $("notes").before($("why"), $("words"));
@@ -143,13 +145,15 @@ function show_page(other) {
     $("title").textContent = plain(heading());
     $("why").textContent = plain(data.why || "");
     $("notes").textContent = data.notes.join(" ");
-    for (const [id, show] of Object.entries({...parts, setup: show_setup}))
+    const show_part = (id, show) => {
         try {
             show();
         } catch (error) {
             ($(id) ?? $("setup")).append(el("p", {class: "lost"}, `This part cannot be shown: ${damaged(error)}.`));
         }
-    for (const draw of drawings) draw();
+    };
+    for (const [id, show] of Object.entries({...parts, setup: show_setup})) later(() => show_part(id, show));
+    later(() => drawings.forEach(later));
 }
 if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */
 show_page();

@@ -18,7 +18,7 @@ const modelled = () => settings.map(run_of).filter(run => run && has_model(run))
    was painted; until when the curve waits, its timer, and whose is shown. */
 const text = {typed: null, writing: null, painted: false, quiet: 0, timer: 0, shown: null, drawn: null};
 /* `SLICE` is how many milliseconds are computed before the browser may draw and listen. */
-const SLICE = 30, WRITTEN = 200, NEXT = 10, OCTAVES = 4;
+const SLICE = 20, WRITTEN = 200, NEXT = 10, OCTAVES = 4;
 
 /* --- computing in slices */
 /* Goes on with a generator for a slice; returns whether it has ended. */
@@ -224,7 +224,6 @@ function pursue() {
 }
 
 function show_model() {
-    if (!runs.some(run => run.model)) return;
     const wait = () => { text.quiet = performance.now() + 400; };
     $("text").addEventListener("input", () => set_text($("text").value));
     $("write").addEventListener("click", write_on);
