@@ -232,6 +232,30 @@ edges() {
     rows_of "$folder"/edge_long/{64,256}/summary.csv | with_starts >"$results/edge_long.csv"
 }
 
+# A group of trainings that try to refute the sentences about the edge.
+edge_group() { # GROUP D_K QK_INIT_SCALE [--set KEY=VALUE]...
+    local group=$1 d_k=$2 scale=$3
+    shift 3
+    train "edge_tried/$group" edge_tried --set model.d_k="$d_k" --set model.qk_init_scale="$scale" "$@"
+    awk -F, -v OFS=, -v group="$group" -v d_k="$d_k" -v scale="$scale" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        { $1 = $1 OFS (NR == 1 ? "group" OFS "start" : group OFS sqrt(d_k) / $at["scale_divisor"] * scale ^ 2); print }' \
+        "$folder/edge_tried/$group/summary.csv" >"$folder/edge_tried/$group.csv"
+}
+
+# The twenty of edge_tried.ini, which says what each group tries.
+edges_tried() {
+    local same=(--set data.corpus= --set model.d_model=128)
+    edge_group divisors 64 1 "${same[@]}" --set "sweep.attention.scale_divisor=8, 32, 300" --set "sweep.train.seed=21, 22"
+    edge_group weights 64 1.68179283 "${same[@]}" --set sweep.attention.scale_divisor=8
+    edge_group speed 64 1 "${same[@]}" --set sweep.attention.scale_divisor=2.82842712
+    edge_group size 32 1
+    edge_group keys 32 1 --set model.context=16 --set train.batch=64
+    edge_group rate 32 1 --set train.lr=5e-4
+    edge_group steps 32 1 --set train.steps=3000
+    rows_of "$folder"/edge_tried/{divisors,weights,speed,size,keys,rate,steps}.csv >"$results/edge_tried.csv"
+}
+
 # Four heads with their divisors, then eight with theirs: the last divisor is d_k sqrt(d_k).
 heads() {
     train heads/4 heads
@@ -370,6 +394,7 @@ widths
 width_steps >$results/width_steps.csv
 deviations
 edges
+edges_tried
 "$python" configs/study/edge.py freezing >$results/freezing.csv
 heads
 "$python" configs/study/picks.py $folder/steps >$results/picks.csv
