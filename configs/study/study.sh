@@ -239,6 +239,35 @@ heads() {
     rows_of "$folder"/heads/{4,8}/summary.csv >"$results/heads.csv"
 }
 
+# One way of refute.ini, with a column for the largest rise of the validation loss from one evaluation to the next.
+attempt() { # WAY [--set KEY=VALUE]...
+    local there=$folder/refute/$1 run
+    train "refute/$1" refute "${@:2}"
+    {
+        echo largest_rise
+        tail -n +2 "$there/summary.csv" | while IFS=, read -r run _; do
+            awk -F, 'NR > 1 && $6 != "" { if (n++ && (n == 2 || $6 - last > most)) most = $6 - last; last = $6 }
+                END { print most }' "$there/$run/metrics.csv"
+        done
+    } | paste -d , "$there/summary.csv" - | with_way "$1" /dev/stdin "$results/refute.csv"
+}
+
+# The attempts to refute docs/claims.md that refute.ini decides.
+refutations() {
+    local smaller=0.353553391 root=(--set sweep.attention.scale_divisor=sqrt_dk)
+    rm -f "$results/refute.csv"
+    attempt plain --set "sweep.attention.scale_divisor=none, sqrt_dk, dk"
+    attempt rate "${root[@]}" --set train.qk_lr_scale=$smaller
+    attempt fixed --set train.qk_lr_scale=0 --set model.layers=4
+    attempt absorbed --set sweep.attention.scale_divisor=none --set model.qk_init_scale=$smaller \
+        --set train.qk_lr_scale=$smaller
+    attempt start "${root[@]}" --set model.qk_init_scale=$smaller
+    attempt gpt2 --set model.init=gpt2
+    attempt log "${root[@]}" --set model.context=256 --set train.batch=4 --set attention.scale_learned=head \
+        --set attention.scale_length=log
+    attempt long "${root[@]}" --set model.context=256 --set train.batch=4
+}
+
 # Recall again for four ways, with ten seeds that chose nothing: a run learns it or stays at a guess.
 recall_seeds() {
     local way arguments
@@ -372,6 +401,7 @@ deviations
 edges
 "$python" configs/study/edge.py freezing >$results/freezing.csv
 heads
+refutations
 "$python" configs/study/picks.py $folder/steps >$results/picks.csv
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv
