@@ -225,8 +225,26 @@ def rising(divisor):
     losses = {}
     for row in runs("steps_loss", {"scale_divisor": divisor}):
         losses.setdefault(row["seed"], []).append(float(row["val_loss"]))
-    rises = np.array([np.diff(loss).max() for loss in losses.values()])
-    return lambda *_: [figure(100 * np.mean(rises > 0)), figure(rises.max())]
+    return positive(np.array([np.diff(loss).max() for loss in losses.values()]))
+
+
+def positive(values):
+    """In how many percent of the seeds a value is above 0; the largest."""
+    return lambda *_: [figure(100 * np.mean(values > 0)), figure(values.max())]
+
+
+def tried_rise(divisor):
+    return positive(np.array(list(by_seed("refute", "largest_rise", {"way": "plain", "scale_divisor": divisor}).values())))
+
+
+def middle_less_ends():
+    """The mean multiplier of the middle layers less that of the first and the last: its mean over seeds, and in how many
+    percent of them it is above 0."""
+    seeds = {}
+    for row in runs("learned_scales", {}):
+        seeds.setdefault(row["seed"], []).append(float(row["multiplier"]))
+    changes = np.array([np.mean(scales[1:-1]) - np.mean(scales[:1] + scales[-1:]) for scales in seeds.values()])
+    return lambda *_: [figure_of_mean(changes) if len(changes) > 1 else figure(changes[0]), figure(100 * np.mean(changes > 0))]
 
 
 def sweep(name, **where):

@@ -272,20 +272,20 @@ attempt() { # WAY [--set KEY=VALUE]...
     } | paste -d , "$there/summary.csv" - | with_way "$1" /dev/stdin "$results/refute.csv"
 }
 
-# The attempts to refute docs/claims.md that refute.ini decides.
+# The attempts to refute docs/claims.md that refute.ini decides. Only the first needs the loss by step.
 refutations() {
-    local smaller=0.353553391 root=(--set sweep.attention.scale_divisor=sqrt_dk)
+    local smaller=0.353553391 root=(--set sweep.attention.scale_divisor=sqrt_dk) last=(--set eval.every=500)
     rm -f "$results/refute.csv"
     attempt plain --set "sweep.attention.scale_divisor=none, sqrt_dk, dk"
-    attempt rate "${root[@]}" --set train.qk_lr_scale=$smaller
-    attempt fixed --set train.qk_lr_scale=0 --set model.layers=4
-    attempt absorbed --set sweep.attention.scale_divisor=none --set model.qk_init_scale=$smaller \
+    attempt absorbed "${last[@]}" --set sweep.attention.scale_divisor=none --set model.qk_init_scale=$smaller \
         --set train.qk_lr_scale=$smaller
-    attempt start "${root[@]}" --set model.qk_init_scale=$smaller
-    attempt gpt2 --set model.init=gpt2
-    attempt log "${root[@]}" --set model.context=256 --set train.batch=4 --set attention.scale_learned=head \
+    attempt gpt2 "${last[@]}" --set model.init=gpt2
+    attempt start "${last[@]}" "${root[@]}" --set model.qk_init_scale=$smaller
+    attempt rate "${last[@]}" "${root[@]}" --set train.qk_lr_scale=$smaller
+    attempt log "${last[@]}" "${root[@]}" --set model.context=256 --set train.batch=4 --set attention.scale_learned=head \
         --set attention.scale_length=log
-    attempt long "${root[@]}" --set model.context=256 --set train.batch=4
+    attempt long "${last[@]}" "${root[@]}" --set model.context=256 --set train.batch=4
+    attempt fixed "${last[@]}" --set train.qk_lr_scale=0 --set model.layers=4
 }
 
 # Recall again for four ways, with ten seeds that chose nothing: a run learns it or stays at a guess.
