@@ -6,7 +6,8 @@
 
 Reads the tables of docs/claims.md, draws queries and keys, and prints each claim with its figures and their verdict:
 "right" when all figures that the claim states agree with those measured, "partly right" when some do, "wrong" when none
-does. Exits with status 1 if a verdict is another than the table's. Needs NumPy only (docs/requirements.txt).
+does. Exits with status 1 if a verdict is another than the table's, or a figure with the seed that it was drawn with.
+Needs NumPy only (docs/requirements.txt).
 """
 import argparse
 import csv
@@ -553,6 +554,8 @@ def main():
             judged = judge(claim, *measure(LINES[claim.number], options.seed))
         if judged.verdict != claim.verdict:
             differing.append(f"claim {claim.number} is {judged.verdict}, in docs/claims.md {claim.verdict}")
+        elif judged.measured != claim.measured and options.seed == 1:
+            differing.append(f"claim {claim.number} has other figures in docs/claims.md")
         if options.csv:
             csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerow(judged)
         else:
