@@ -20,6 +20,7 @@ score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
 recall_ways=(sqrt_dk learned sink_learned softcap)
 bench_seconds=1
+rank_steps=1000
 optimizer_settings=(dk64+adamw dk64+muon cpu+adamw cpu+muon)
 losses="2.2 2.0 1.8 1.6"
 case "${1:-}" in
@@ -36,6 +37,7 @@ case "${1:-}" in
     score_ways=(additive sqrt_dk)
     recall_ways=(sqrt_dk)
     bench_seconds=0.1
+    rank_steps=1
     losses=9
     rm -rf $folder
     mkdir -p $folder/results
@@ -265,6 +267,53 @@ heads() {
     rows_of "$folder"/heads/{4,8}/summary.csv >"$results/heads.csv"
 }
 
+# The multiplier of each layer at the end, where layers learn them.
+learned_scales() {
+    "$python" - "$folder/learned" <<'PYTHON'
+import csv, sys
+from pathlib import Path
+
+sys.path.insert(0, "configs/study")
+from weights import tensors
+
+print("run,seed,layer,result,multiplier")
+for run in csv.DictReader(open(f"{sys.argv[1]}/summary.csv", encoding="utf-8")):
+    if run["scale_learned"] == "layer":
+        last = max(Path(sys.argv[1], run["run"], "attention").glob("step*.safetensors"))
+        for layer, multipliers in enumerate(tensors(last)["multiplier"], 1):
+            print(run["run"], run["seed"], layer, run["result"], f"{multipliers[0]:.5g}", sep=",")
+PYTHON
+}
+
+# One way of refute.ini, with a column for the largest rise of the validation loss from one evaluation to the next.
+attempt() { # WAY [--set KEY=VALUE]...
+    local there=$folder/refute/$1 run
+    train "refute/$1" refute "${@:2}"
+    {
+        echo largest_rise
+        tail -n +2 "$there/summary.csv" | while IFS=, read -r run _; do
+            awk -F, 'NR > 1 && $6 != "" { if (n++ && (n == 2 || $6 - last > most)) most = $6 - last; last = $6 }
+                END { print most }' "$there/$run/metrics.csv"
+        done
+    } | paste -d , "$there/summary.csv" - | with_way "$1" /dev/stdin "$results/refute.csv"
+}
+
+# The attempts to refute docs/claims.md that refute.ini decides. Only the first needs the loss by step.
+refutations() {
+    local smaller=0.353553391 root=(--set sweep.attention.scale_divisor=sqrt_dk) last=(--set eval.every=500)
+    rm -f "$results/refute.csv"
+    attempt plain --set "sweep.attention.scale_divisor=none, sqrt_dk, dk"
+    attempt absorbed "${last[@]}" --set sweep.attention.scale_divisor=none --set model.qk_init_scale=$smaller \
+        --set train.qk_lr_scale=$smaller
+    attempt gpt2 "${last[@]}" --set model.init=gpt2
+    attempt start "${last[@]}" "${root[@]}" --set model.qk_init_scale=$smaller
+    attempt rate "${last[@]}" "${root[@]}" --set train.qk_lr_scale=$smaller
+    attempt log "${last[@]}" "${root[@]}" --set model.context=256 --set train.batch=4 --set attention.scale_learned=head \
+        --set attention.scale_length=log
+    attempt long "${last[@]}" "${root[@]}" --set model.context=256 --set train.batch=4
+    attempt fixed "${last[@]}" --set train.qk_lr_scale=0 --set model.layers=4
+}
+
 # Recall again for four ways, with ten seeds that chose nothing: a run learns it or stays at a guess.
 recall_seeds() {
     local way arguments
@@ -400,6 +449,9 @@ edges
 edges_tried
 "$python" configs/study/edge.py freezing >$results/freezing.csv
 heads
+refutations
+"$python" configs/study/rank.py $folder/rank $rank_steps >$results/rank.csv
+learned_scales >$results/learned_scales.csv
 "$python" configs/study/picks.py $folder/steps >$results/picks.csv
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv
