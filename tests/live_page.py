@@ -97,7 +97,7 @@ def is_reported(page):
             worker.addEventListener("message", ({data}) => data.attention && done(Array.from(data.attention.weights.slice(-13 * 13))));
             worker.postMessage({do: "read", text: "The old ferry"});""", lane)
         page.near(page.js(f"return {last}", lane), weights, 1e-5, f"weights of model {lane} for a sentence that is typed")
-    wait(page, "current().curve")
+    wait(page, "Boolean(current().curve)")
     page.js("set_text(null)")
 
 
