@@ -78,7 +78,7 @@ def is_steered(page):
 
 def is_reported(page):
     """The report below is of the models that were trained: their snapshots, and a decoder with their parameters."""
-    wait(page, "runs.every(run => run.result === 'finished') && runs[0].description.steps === 40")
+    wait(page, "runs.every(run => run.result === 'finished') && runs[0].description?.steps === 40")
     page.equal(page.js("return settings.map(setting => setting.label)"), ["undivided — ÷ 8 since step 10", "÷ √d_k (÷ 8)",
         "÷ 2√d_k (÷ 16)", "÷ d_k (÷ 64)"], "settings of the report")
     title = page.js("return document.getElementById('title').textContent")
