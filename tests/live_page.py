@@ -3,9 +3,9 @@
 moved while its model learns; the program's own words name a mistake; nothing is loaded from anywhere.
 
 tests/live_page.py --shots DIR       saves pictures of the page instead, at three sizes and while it trains
-tests/live_page.py --picture FILE    saves one after 500 steps, for README
+tests/live_page.py --picture FILE    saves one after 500 steps, for docs/live.md
 """
-import json, os, re, sys, time, zipfile
+import json, math, os, re, sys, time, zipfile
 
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -135,12 +135,16 @@ def shots(page, directory):
 
 
 def picture(page, path):
-    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                 {"width": 1100, "height": 1010, "deviceScaleFactor": 1, "mobile": False})
+    """The four lanes and what stands above them, as wide as a page of docs on GitHub."""
+    def size(height):
+        page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                     {"width": 862, "height": height, "deviceScaleFactor": 1, "mobile": False})
+    size(1010)
     press(page, Keys.SPACE)
     wait(page, "training.lanes.length && training.lanes.every(lane => lane.step > 500)", 900)
     press(page, Keys.SPACE)
     page.js("scrollTo(0, 0)")
+    size(math.ceil(page.js("return document.getElementById('lanes').getBoundingClientRect().bottom")))
     page.browser.save_screenshot(path)
 
 

@@ -145,11 +145,10 @@ function move_by_key(event) {
 /* Shows the chosen query's weights, as numbers on the text itself. */
 function update_row() {
     const {a} = matrix, {query, key} = state, place = asked(current(), query);
-    for (const {T, chosen, left, top, cell} of sides) {
-        chosen[0].setAttribute("y", top + Math.min(query, T - 1) * cell);
-        chosen[1].setAttribute("x", left + Math.min(key, T - 1) * cell);
-    }
-    for (const {a, T, words, run} of sides) {
+    for (const {a, T, words, run, chosen, left, top, cell} of sides) {
+        const q = Math.min(query, T - 1), k = Math.min(key, T - 1);
+        chosen.setAttribute("d", `M${left} ${top + q * cell}h${(q + 1) * cell}v${cell}H${left}Z` +
+            `M${left + k * cell} ${top + k * cell}h${cell}V${top + T * cell}h${-cell}Z`);
         const text = seen(run).text, at = query * (query + 1) / 2 + key;
         words.textContent = query >= T ? "" : `query “${visible(text[query])}”, key “${visible(text[key])}”: weight ` +
             `${fixed(a.w[query * T + key], 3)}\nraw score ${short(a.raw[at])}, divided ${short(a.scores[query * T + key])}`;
