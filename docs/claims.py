@@ -431,7 +431,11 @@ LINES |= {
          Line("√d_k", rate_ratio("sqrt_dk"), [0], NONE)],
     41: [trained("2 layers, learned scales less √d_k, and percent of seeds in which it is higher: validation loss, "
                  "init unit", "val_loss", scored("learned", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
-         trained("init gpt2", "val_loss", scored("learned", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0])],
+         trained("init gpt2", "val_loss", scored("learned", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0]),
+         trained("6 layers, a scale for each, init unit", "val_loss", sweep("learned", scale_learned="layer"),
+                 sweep("learned", scale_learned="no"), [None, 0]),
+         Line("mean scale of its middle layers less that of the first and the last, and percent of seeds in which it is "
+              "higher:", middle_less_ends(), [0], NONE, [None, 100])],
     42: [trained("log n less √d_k, and percent of seeds in which it is higher: validation loss, init unit",
                  "val_loss", scored("ssmax", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
          trained("init gpt2", "val_loss", scored("ssmax", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0]),
