@@ -65,6 +65,7 @@ lr=0.5
 ![loss](images/loss.png)
 END
 printf '# Appendix\n\nNothing.\n' >"$tmp/docs/appendix.md"
+: >"$tmp/docs/theory.md"
 printf '# Front\n\n0.5\n\n## The answer\n\nIt ends at\n2.188.\n\n### In short\n\nAt 1.75.\n\n## More\n\n0.5\n' >"$tmp/front.md"
 cat >"$results/figures.txt" <<'END'
 # A comment.

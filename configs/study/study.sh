@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The study of docs/results.md: trains the sweeps of this folder one after another, in runs/study, and puts what each run
-# measured into docs/results/NAME.csv. Tables and pictures of results.md and appendix.md are made from those files
-# (page.py). Stopped and started again, it resumes where it was; what has finished is not trained again. Remove
+# measured into docs/results/NAME.csv. Tables and pictures of results.md, appendix.md and theory.md are made from those
+# files (page.py). Stopped and started again, it resumes where it was; what has finished is not trained again. Remove
 # runs/study to begin afresh.
 #   make study          all of it: seven hours on two cores, 8 GB
 #   make study-quick    the headline with two seeds, in runs/study-quick: ten minutes; nothing else changes
@@ -42,7 +42,7 @@ case "${1:-}" in
     rm -rf $folder
     mkdir -p $folder/results
     sed 's/seed=3|4/seed=1|2/' docs/results.md >$folder/results.md
-    cp docs/appendix.md $folder
+    cp docs/appendix.md docs/theory.md $folder
     ;;
 *)
     echo "usage: $0 [--quick | --try]" >&2
@@ -234,6 +234,32 @@ edges() {
     rows_of "$folder"/edge_long/{64,256}/summary.csv | with_starts >"$results/edge_long.csv"
 }
 
+# A group of trainings that try to refute the sentences about the edge; its rows also have what the groups differ in.
+edge_group() { # GROUP [--set KEY=VALUE]...
+    train "edge_tried/$1" edge_tried "${@:2}"
+    awk -F, -v OFS=, -v group="$1" -v keys="corpus d_model d_k context lr qk_init_scale" '
+        FNR == NR { split($0, part, " *= *"); gsub(".*/|\"", "", part[2]); value[part[1]] = part[2]; next }
+        FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        { start = FNR == 1 ? "start" : sqrt(value["d_k"]) / $at["scale_divisor"] * value["qk_init_scale"] ^ 2
+          $1 = $1 OFS (FNR == 1 ? "group" : group)
+          for (i = 1; i <= split(keys, key, " "); i++) $1 = $1 OFS (FNR == 1 ? key[i] : value[key[i]])
+          $1 = $1 OFS start
+          print }' "$folder/edge_tried/$1/config.ini" "$folder/edge_tried/$1/summary.csv" >"$folder/edge_tried/$1.csv"
+}
+
+# The twenty of edge_tried.ini, which says what each group tries.
+edges_tried() {
+    local same=(--set data.corpus= --set model.d_model=128 --set model.d_k=64)
+    edge_group divisors "${same[@]}" --set "sweep.attention.scale_divisor=8, 32, 300" --set "sweep.train.seed=21, 22"
+    edge_group weights "${same[@]}" --set sweep.attention.scale_divisor=8 --set model.qk_init_scale=1.68179283
+    edge_group speed "${same[@]}" --set sweep.attention.scale_divisor=2.82842712
+    edge_group size
+    edge_group keys --set model.context=16 --set train.batch=64
+    edge_group rate --set train.lr=5e-4
+    edge_group steps --set train.steps=3000
+    rows_of "$folder"/edge_tried/{divisors,weights,speed,size,keys,rate,steps}.csv >"$results/edge_tried.csv"
+}
+
 # Four heads with their divisors, then eight with theirs: the last divisor is d_k sqrt(d_k).
 heads() {
     train heads/4 heads
@@ -396,6 +422,7 @@ if [ "${1:-}" = --quick ]; then
     table="table best rows=d_k columns=scale_divisor value=val_loss"
     printf '<!-- %s -->\n<!-- end -->\n\n' "$table" "$table minus scale_divisor=sqrt_dk" >$folder/results.md
     : >$folder/appendix.md
+    : >$folder/theory.md
     configs/study/page.py --docs $folder
     grep '^|\|^$' $folder/results.md
     exit
@@ -419,6 +446,7 @@ widths
 width_steps >$results/width_steps.csv
 deviations
 edges
+edges_tried
 "$python" configs/study/edge.py freezing >$results/freezing.csv
 heads
 refutations
