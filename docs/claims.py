@@ -431,11 +431,24 @@ LINES |= {
          Line("√d_k", rate_ratio("sqrt_dk"), [0], NONE)],
     41: [trained("2 layers, learned scales less √d_k, and percent of seeds in which it is higher: validation loss, "
                  "init unit", "val_loss", scored("learned", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
-         trained("init gpt2", "val_loss", scored("learned", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0])],
+         trained("init gpt2", "val_loss", scored("learned", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0]),
+         trained("6 layers, a scale for each, init unit", "val_loss", sweep("learned", scale_learned="layer"),
+                 sweep("learned", scale_learned="no"), [None, 0]),
+         Line("mean scale of its middle layers less that of the first and the last, and percent of seeds in which it is "
+              "higher:", middle_less_ends(), [0], NONE, [None, 100])],
     42: [trained("log n less √d_k, and percent of seeds in which it is higher: validation loss, init unit",
                  "val_loss", scored("ssmax", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
          trained("init gpt2", "val_loss", scored("ssmax", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0]),
          trained("one seed on Tiny Shakespeare, 256 keys", "val_loss", tried("log"), tried("long"), [None, 0])],
+    # "Rest" is to move less than W_V until the end of the warmup.
+    43: [line for start, init, scale in (
+             ("distance moved by step 100 as a share of the start, and percent of seeds in which it is higher: init gpt2",
+              "gpt2", "1"), ("a tenth of that for W_Q and W_K", "gpt2", "0.1"), ("init unit, not small", "unit", "1"))
+         for line in (
+             trained(f"{start}, W_Q and W_K less W_V", "moved", weights(init, scale, "100", "qk"),
+                     weights(init, scale, "100", "v"), [None, 0] if init == "gpt2" else ()),
+             trained("effective rank of W_Q W_Kᵀ at step 1000 less that at 1", "rank", weights(init, scale, "1000", "qk"),
+                     weights(init, scale, "1", "qk"), [None, 0] if init == "gpt2" else ()))],
     44: [Line("d_k 64, 64 keys: entropy as a share of the possible, cosines", mean(evenness, 64, 1000, score="cosine"),
               [64], NONE, [1], .01),
          Line("times √d_k", mean(evenness, 64, 1000, score="cosine"), [64], TIMES_ROOT),
