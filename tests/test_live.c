@@ -82,7 +82,7 @@ static void trains_as_the_program(void **state) {
     }
 }
 
-/* A run that was taken away before its end is resumed by the program, to the files of a run that never stopped. */
+/* A run that was downloaded before its end is resumed by the program, to the files of a run that never stopped. */
 static void run_is_resumed(void **state) {
     (void)state;
     config_load(&config, NULL, put_text("tiny.ini", tiny("")), NULL, 0);

@@ -78,7 +78,7 @@ static void norm(void **state) {
         assert_true(isnan(gradient_norm(&o, g)));
         *last = INFINITY;
         assert_true(isinf(gradient_norm(&o, g)));
-        *last = 3e38f; /* its square is no float */
+        *last = 3e38f; /* its square is too large for a float */
         assert_true(isfinite(gradient_norm(&o, g)));
         support_release(state);
     }
@@ -128,7 +128,7 @@ static bool is_qk(const Tensor *t, size_t at) {
     return attention && at % t->width < 2 * t->width / 3;
 }
 
-/* What float rounds away is multiplied by up to 3.4445^5 = 485, where a matrix has singular values near 0. */
+/* Rounding errors of float are multiplied by up to 3.4445^5 = 485, where a matrix has singular values near 0. */
 static const double ORTHOGONAL = 1e-3;
 
 /* The parameters after one step of the same gradients from the same start. */
