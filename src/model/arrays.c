@@ -59,7 +59,7 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
        inner     ln_2                                  res_2 (and proj_2 without dropout)
        res_1     res_1 (and proj_1 without dropout)    the same
        ln_1      ln_1, and ln_f before the blocks      ln_1
-       fc        fc, act                               the same
+       fc        fc                                    the same
        qkv, att  each its own                          each its own
 
    In bf16 the buffers fc and qkv are rows of bf16. */
@@ -87,7 +87,6 @@ static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
         b->ln_2.y.gradient = s->pre_norm ? inner : output;
         b->fc.gradient = fc;
         b->fc.kept_gradient = kept_fc;
-        b->act.gradient = fc;
         b->res_2.gradient = s->pre_norm ? output : inner;
         b->proj_2.gradient = dropout ? own_proj_2 : b->res_2.gradient;
     }
@@ -112,12 +111,15 @@ static void lay_out_packed(Model *m, bool training, Arena *arena) {
     }
 }
 
-/* Numbers of scratch for a thread, in whole cache lines: for attention, or for what is rounded next: a row of a
-   LayerNorm, or one row of a strip of an activation function and of its derivative. */
+/* Numbers of scratch for a thread, in whole cache lines: for attention, or for rows that are rounded next, those of an
+   activation function beside those of its derivative. */
 static size_t scratch_size(const ModelShape *s) {
+    const size_t widths[] = {s->C, attention_width_in(&s->attention), size_mul(2, s->F)};
     size_t most = attention_scratch(&s->attention, s->T);
-    if (s->attention.bf16 && s->C > most) most = s->C;
-    if (s->attention.bf16 && size_mul(2, s->F) > most) most = size_mul(2, s->F);
+    for (size_t i = 0; s->attention.bf16 && i < 3; i++) {
+        const size_t rows = size_mul(ROWS_AT_ONCE, widths[i]);
+        most = rows > most ? rows : most;
+    }
     return size_add(most, CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 

@@ -82,7 +82,7 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual);
 void op_attention_backward(const Worker *w, const Activation *qkv, const Activation *att);
-void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *act, const Activation *proj);
+void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *proj);
 void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site);
 
 /* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
