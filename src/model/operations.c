@@ -49,13 +49,12 @@ static Operand gradient_operand(const Activation *y, size_t row) {
 /* This thread's scratch: for attention, or for rows that are computed and then kept in bf16. */
 static real *scratch_of(const Worker *w) { return w->m->scratch + (size_t)omp_get_thread_num() * w->m->scratch_size; }
 
-/* Rows of an activation that may be kept in bf16 are computed a few at a time, so that they are still in a cache when
-   they are rounded. Returns how many from `row` on; all where `reals`, their array, is not NULL. */
-static size_t rows_at_once(const Worker *w, const real *reals, size_t row) {
+/* Returns how many rows from `row` on are computed at a time, before the next operation has them. */
+static size_t rows_at_once(const Worker *w, size_t row) {
     const size_t left = w->rows.end - row;
-    return reals || left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+    return left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
 }
-/* Returns where rows from `row` on are computed: in their array, or else in scratch. */
+/* Returns where the rows from `row` on of an array are computed: in the array, or in scratch if it is NULL. */
 static real *computed(const Worker *w, real *reals, size_t row, size_t width) {
     return reals ? reals + row * width : scratch_of(w);
 }
@@ -145,19 +144,13 @@ void op_embedding_backward(const Worker *w, const Activation *x) {
     barrier(w);
     embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), shard_gradients(w, x),
                        tokens_of(w) + w->shard_rows.begin, rows_of_shard(w), T_of(w), x->width,
-                       columns_of(w, x->width));
+                       columns_of(w, x->width, false), columns_of(w, x->width, true));
     end_operation(w, OP_EMBEDDING_BACK);
 }
 
 void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation *x, TensorRole role) {
-    const Activation *y = &ln->y;
-    for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
-        real *out = computed(w, y->values, r, y->width);
-        n = rows_at_once(w, y->values, r);
-        layernorm_forward(out, ln->mean + r, ln->rstd + r, x->values + r * x->width, weight(w, role, y->layer),
-                          weight(w, role + 1, y->layer), n, x->width);
-        keep(y->kept, out, r, n, y->width);
-    }
+    layernorm_forward(values(w, &ln->y), ln->mean + w->rows.begin, ln->rstd + w->rows.begin, values(w, x),
+                      weight(w, role, ln->y.layer), weight(w, role + 1, ln->y.layer), rows_of(w), x->width);
     end_operation(w, OP_LAYERNORM);
 }
 
@@ -172,7 +165,8 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role) {
     layernorm_backward_weight(weight_gradient(w, role, ln->y.layer), weight_gradient(w, role + 1, ln->y.layer),
                               shard_gradients(w, &ln->y), shard_values(w, x), ln->mean + w->shard_rows.begin,
-                              ln->rstd + w->shard_rows.begin, rows_of_shard(w), x->width, columns_of(w, x->width));
+                              ln->rstd + w->shard_rows.begin, rows_of_shard(w), x->width,
+                              columns_of(w, x->width, role >= LN_2_W));
     end_operation(w, OP_LAYERNORM_BACK);
 }
 
@@ -187,7 +181,7 @@ static void linear_rows(const Worker *w, real *out, const Activation *y, const A
 void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
     for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
         real *out = computed(w, y->values, r, y->width);
-        n = rows_at_once(w, y->values, r);
+        n = rows_at_once(w, r);
         linear_rows(w, out, y, x, role, r, n);
         keep(y->kept, out, r, n, y->width);
     }
@@ -210,7 +204,7 @@ void op_linear_backward_weight(const Worker *w, const Activation *x, const Activ
     linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->shard_rows.begin), dy, rows_of_shard(w),
                            y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
                            rounds(w));
-    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width));
+    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width, role > LN_2_W));
     end_operation(w, OP_LINEAR_WEIGHTS);
 }
 
@@ -277,7 +271,7 @@ void op_hidden_forward(const Worker *w, const Activation *act, const Activation 
     const bool with_backward = w->slice->pass->with_backward;
     const size_t F = fc->width;
     for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
-        n = rows_at_once(w, fc->values, r);
+        n = rows_at_once(w, r);
         real *in = computed(w, fc->values, r, F), *out = act->values ? act->values + r * F : in + n * F;
         linear_rows(w, in, fc, x, FC_W, r, n);
         ACTIVATIONS[w->m->shape.activation].forward(out, with_backward ? in : NULL, in, n * F);
@@ -290,7 +284,7 @@ void op_hidden_forward(const Worker *w, const Activation *act, const Activation 
 void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *proj) {
     const size_t F = fc->width;
     for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
-        n = rows_at_once(w, fc->values, r);
+        n = rows_at_once(w, r);
         real *dx = computed(w, fc->gradient, r, F), *derivative = fc->values ? fc->values + r * F : dx + n * F;
         linear_backward_input(dx, gradient_operand(proj, r), weight_operand(w, MLP_PROJ_W, proj->layer, TRANSPOSED), n,
                               F, proj->width, rounds(w));
@@ -339,10 +333,10 @@ void op_unembedding_backward_input(const Worker *w, const Activation *x) {
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    const Tile own = {{0, logits->width}, columns_of(w, x->width)};
     linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0),
                            gradient_operand(logits, w->shard_rows.begin), operand(x, w->shard_rows.begin),
-                           rows_of_shard(w), x->width, own, true, rounds(w));
+                           rows_of_shard(w), x->width, tile_split(logits->width, x->width, CACHE_LINE, w->id, w->count),
+                           true, rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 
