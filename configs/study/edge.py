@@ -150,7 +150,7 @@ def table(name):
     losses = defaultdict(lambda: defaultdict(dict))
     with open(RESULTS / f"{name}.csv", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            at = int(row.get("context", 64)), float(row["lr"])
+            at = int(row.get("context", 64)), float(row.get("lr", 3e-3))
             start = round(float(row["start"]), 4)
             losses[at][int(row["seed"])][start] = float(row["val_loss"]) if row["result"] == "finished" else None
     for seeds in losses.values():
@@ -195,8 +195,6 @@ def verdict():
               f"C, it follows the rate, is {'right' if right else 'not shown'}")
         for context in sorted({context for context, _ in pairs}):
             print(f"    context {context}: {', '.join(f'{octaves:+.2f}' for at, octaves in pairs if at == context)}")
-    if not (RESULTS / "edge_init.csv").exists():
-        return
     started = table("edge_init")
     print("\nlarger W_Q and W_K under √d_k, context 64, against the divisor, octaves:")
     for (context, lr), seeds in sorted(started.items(), reverse=True):
@@ -209,6 +207,9 @@ def verdict():
         if len(moved) > 1:
             middle, half = interval(moved)
             print(f"    lr {lr}: {middle:+.2f} ± {half:.2f} ({', '.join(f'{x:+.2f}' for x in moved)})")
+    print("\nafter 3000 steps, which the rule does not ask for (edge_long.ini), lr 0.003:")
+    for (context, _), seeds in sorted(table("edge_long").items()):
+        print(f"    context {context}: {', '.join(show(edges(starts)[0]).strip() for starts in seeds.values())}")
 
 
 def tried():

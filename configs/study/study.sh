@@ -238,7 +238,7 @@ edges() {
 edge_group() { # GROUP [--set KEY=VALUE]...
     train "edge_tried/$1" edge_tried "${@:2}"
     awk -F, -v OFS=, -v group="$1" -v keys="corpus d_model d_k context lr qk_init_scale" '
-        FNR == NR { split($0, part, " *= *"); value[part[1]] = part[2]; next }
+        FNR == NR { split($0, part, " *= *"); gsub(".*/|\"", "", part[2]); value[part[1]] = part[2]; next }
         FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         { start = FNR == 1 ? "start" : sqrt(value["d_k"]) / $at["scale_divisor"] * value["qk_init_scale"] ^ 2
           $1 = $1 OFS (FNR == 1 ? "group" : group)
