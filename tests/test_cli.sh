@@ -952,7 +952,7 @@ refuses 2 'theory exists' "$train" theory --d-k 1 --samples 2 --out theory
 refuses 2 'directory is not the directory of a run' "$train" theory --d-k 1 --samples 2 --out directory --force
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --force --csv
 check "rows of a theory.csv made with --force" 9 "$(grep -c '' theory/theory.csv)"
-# What is left of a theory that was killed is no reason to refuse the next.
+# The files of a theory that was killed are no reason to refuse the next.
 mv theory/run.json theory/run.json.new && rm -r theory/report.html theory.old
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --csv
 check "files of a theory in a directory that was left" "report.html run.json theory.csv" "$(cd theory && echo *)"
