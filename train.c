@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/interrupt.h"
@@ -62,7 +63,12 @@ static const Trainer *run_loop(Trainer *t) {
 static int run_train(const Command *command) {
     const TrainOptions options = train_options(command);
     Config config;
+    char run[PATH_CAPACITY];
     interrupt_survive_closed_pipes();
+    path_join(run, command->target, "run.json");
+    if (access(run, F_OK) == 0)
+        usage_error("%s is a directory of results, not a config; to resume it: %s", command->target,
+                    command_to_copy("resume", command->target));
     config_load(&config, NULL, command->target, command->overrides.items, command->overrides.count);
     if (command->dry_run) {
         trainer_check(&config, &options, NULL);

@@ -102,7 +102,7 @@ def is_reported(page):
 
 
 def is_taken_away(page):
-    """What a click saves is read by ./train, to the loss that the page has."""
+    """A file that a click saves is read by ./train, with the loss of the page."""
     loss = page.js("return training.lanes[0].evaluations.at(-1)[1]")
     page.js("training.lanes[0].element.querySelector('.saves button').click()")
     path = os.path.join(os.getcwd(), "downloads", f"{page.js('return data.title')}_none_seed1.zip")

@@ -24,6 +24,7 @@ typedef struct {
     size_t answers;            /* only every such target counts; 0: all */
     bool post, relu, no_bias, untied, plain;
     double dropout;
+    double mistake; /* relative, that a check of gradients must find; 0: is not tried */
     ScaleDivisor divisor;
     Init init;
 } Case;

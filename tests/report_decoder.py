@@ -256,7 +256,7 @@ def recall():
 
 
 def left_out():
-    """What is too large, not wanted, gone or changed is left out, and the page says why."""
+    """A model or text that is too large, not wanted, missing or changed is omitted, and the page says why."""
     run = make("left", "log.page_model=no")
     for change, why in (
             (lambda: None, "log.page_model = no"),

@@ -177,7 +177,7 @@ class Page(shared.Page):
         self.browser.refresh()
 
     def finish(self, limit):
-        """What holds for every page."""
+        """Checks what every page must have."""
         size, name = os.path.getsize(self.path), self.name.replace("/", "_").replace(".html", "")
         self.check(size < limit, f"{size} bytes, of at most {limit}")
         for words in ("undefined", "NaN", "[object"):
@@ -804,7 +804,7 @@ def sweep_words(page, path):
 
 
 def order(page, first):
-    """What a page begins with: attention, of runs that are compared the table of what differs."""
+    """A page begins with attention; a comparison begins with the table of the keys that differ."""
     page.equal(page.js("return document.querySelector('main > section').id"), first, "the first section")
     page.equal(page.js("return document.querySelector('nav a').getAttribute('href')"), "#" + first, "the first link")
 

@@ -290,15 +290,6 @@ static void cut_short(void **state) {
     refuse(temporary, "directory");
 }
 
-static void saving_fails(void **state) {
-    (void)state;
-    assert_fails(STATUS_FAILED, in("missing/model"), save(in("missing/model"), &c.table, c.saved));
-    assert_false(path_exists(in("missing")));
-    assert_false(works(save(temporary, &c.table, c.saved))); /* a directory stands there */
-    assert_false(works(save(in("model/below"), &c.table, c.saved)));
-    load(in("model"), &c.table, c.flat);
-}
-
 /* Arrays of every type, of no dimension to four, with metadata. */
 static void any_arrays(void **state) {
     (void)state;
@@ -346,7 +337,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CHECKPOINT_TEST(round_trip),      CHECKPOINT_TEST(file_layout),     CHECKPOINT_TEST(other_writers),
         CHECKPOINT_TEST(headers_refused), CHECKPOINT_TEST(offsets_refused), CHECKPOINT_TEST(cut_short),
-        CHECKPOINT_TEST(saving_fails),    CHECKPOINT_TEST(any_arrays),
+        CHECKPOINT_TEST(any_arrays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,8 +45,8 @@ static void check_model(const Config *c, const char *name) {
     gradcheck_run(&check);
     for (size_t i = 0; i < check.row_count; i++) {
         const GradientRow *row = &check.rows[i];
-        assert_that(!row->failure, "%s: %s [%zu,%zu] %s by %.3g, the largest gradient is %.3g", name, row->name,
-                    row->at[0], row->at[1], row->failure, row->error, row->largest);
+        assert_that(!row->failed, "%s: %s [%zu,%zu] is off by %.3g, the largest gradient is %.3g", name, row->name,
+                    row->at[0], row->at[1], row->error, row->largest);
     }
     memory_release(mark);
 }

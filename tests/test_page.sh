@@ -93,7 +93,7 @@ At {1.75}.
     best lr=1e-3 scale_divisor=sqrt_dk val_loss
 END
 
-# What page.py writes passes its check, and a second time it writes the same.
+# A page that page.py writes passes its check, and a second time page.py writes the same.
 came=$(page && page --check && sed -n '/^|/p' "$tmp/docs/results.md")
 expected='| validation loss | lr 1e-3 | lr 3e-3 |
 |---|---|---|

@@ -1,4 +1,4 @@
-/* What a model shows between two steps: attention, logits, a text, its parameters. */
+/* Reads a model between two steps: attention, logits, a text, its parameters. */
 #include <string.h>
 
 #include "base/memory.h"
