@@ -1,6 +1,5 @@
-/* base/safetensors, with the tensors of a model: what is saved is what is loaded, bit for bit, in a
-   file that other programs read; and whatever else a file may hold is refused by name, the parameters left as they
-   were. */
+/* base/safetensors, with the tensors of a model. A file is loaded as it was saved, bit for bit, and other programs can
+   read it. Any other content is refused by name, and the parameters stay unchanged. */
 #include "temporary.h"
 
 #include <unistd.h>
@@ -19,10 +18,10 @@ static const ModelShape SMALL = {.T = 4,
                                  .bias = true,
                                  .tied = true};
 
-/* A saved checkpoint of SMALL, in memory, and what may be made of it. */
+/* A saved checkpoint of SMALL, in memory, and arrays to load it into. */
 static struct {
     TensorTable table;
-    real *saved, *flat, *before; /* before: what flat held, and must hold after a refusal */
+    real *saved, *flat, *before; /* before: the content of flat, which a refusal must not change */
     char *header, *data;
     size_t header_size, data_size, size;
 } c;

@@ -1,7 +1,6 @@
 /* gemm/gemm.c: against sums in double for every small shape and for sizes around its tiles, panels and pieces; and the
-   bits of an entry of C do not depend on the width of the vectors, on how the rows and columns are shared out, or on
-   whether C comes in strips; of bf16 not on whether the processor has an instruction for it, nor on whether operands
-   were rounded before. */
+   bits of an entry of C do not depend on the width of the vectors or on how the rows and columns are shared out; of
+   bf16 not on whether the processor has an instruction for it, nor on whether operands were rounded before. */
 #include "support.h"
 
 #include <cblas.h>
@@ -270,52 +269,6 @@ static void not_finite(void **state) {
     }
 }
 
-/* A product that is put together from its strips. */
-typedef struct {
-    real *c; /* (m,n), NaN before */
-    size_t n, strips;
-} Gathered;
-
-static void gather(void *context, const Strip *s) {
-    Gathered *g = context;
-    const size_t columns = range_size(s->columns);
-    g->strips++;
-    for (size_t i = 0; i < range_size(s->rows); i++)
-        for (size_t j = 0; j < columns; j++) {
-            real *to = &g->c[(s->rows.begin + i) * g->n + s->columns.begin + j];
-            assert_true(isnan(*to)); /* each entry comes once */
-            *to = s->c[i * columns + j];
-        }
-}
-
-/* Strips have the bits of the product that accumulates onto rows of the bias, also when k has several pieces, and when
-   it has so many (the last shape) that a strip is no wider than a panel. */
-static void strips(void **state) {
-    (void)state;
-    static const size_t shapes[][3] = {{1, 1, 1},      {150, 100, 128}, {65, 776, 300},  {37, 97, 768},
-                                       {200, 40, 770}, {33, 200, 1601}, {100, 35, 18500}};
-    for (size_t l = 0; l < kernel_count; l++)
-        for (size_t i = 0; i < COUNT_OF(shapes); i++)
-            for (unsigned flags = 0; flags < 8; flags += i < 6 ? 1 : 7) {
-                const size_t m = shapes[i][0], n = shapes[i][1], k = shapes[i][2];
-                Case x = make(m, n, k, flags, .5F);
-                Product *p = &x.product;
-                const real *bias = p->accumulate ? normal_reals(n, 1) : NULL;
-                real *whole = reals(m * n);
-                Gathered g = {filled_reals(m * n, NAN), n, 0};
-                p->ldc = n;
-                for (size_t r = 0; bias && r < m; r++) memcpy(whole + r * n, bias, n * sizeof *whole);
-                gemm(kernels[l], p, whole);
-                Arena arena = {0};
-                p->b = packed_b(kernels[l], p, &arena);
-                gemm_strips(kernels[l], p, bias, &(StripConsumer){gather, &g});
-                arena_free(&arena);
-                assert_memory_equal(g.c, whole, m * n * sizeof *whole);
-                assert_true(g.strips > 0 && isfinite(whole[0]));
-                support_release(NULL);
-            }
-}
-
 /* A weight (in, out), packed as a linear layer's products read it. */
 static Operand packed_weight(Operand w, size_t in, size_t out, Orientation as, Arena *arena) {
     const size_t n = as == PLAIN ? out : in, k = as == PLAIN ? in : out, size = matmul_packed_size(k, n, true);
@@ -346,7 +299,6 @@ static void linear_layer_of_bf16(void **state) {
 
         real *expected[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
         real *got[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
-        Gathered y = {filled_reals(rows * out, NAN), out, 0}, dx = {filled_reals(rows * in, NAN), in, 0};
         const Tile whole = {{0, in}, {0, out}};
         linear_forward(expected[0], x, w, bias, rows, in, out, true);
         linear_backward_input(expected[1], dy, w, rows, in, out, true);
@@ -356,15 +308,11 @@ static void linear_layer_of_bf16(void **state) {
         linear_backward_input(got[1], rounded_dy, transposed, rows, in, out, true);
         linear_backward_weight(got[2], rounded_x, rounded_dy, rows, out, whole, true, true);
         linear_backward_bias(got[3], rounded_dy, rows, whole.columns);
-        linear_forward_strips(rounded_x, packed, bias, rows, in, out, &(StripConsumer){gather, &y});
-        linear_backward_input_strips(rounded_dy, transposed, rows, in, out, &(StripConsumer){gather, &dx});
         const size_t sizes[] = {rows * out, rows * in, in * out, out};
         for (size_t a = 0; a < COUNT_OF(sizes); a++) {
             assert_memory_equal(got[a], expected[a], sizes[a] * sizeof(real));
             assert_true(expected[a][0] != 0);
         }
-        assert_memory_equal(y.c, expected[0], sizes[0] * sizeof(real));
-        assert_memory_equal(dx.c, expected[1], sizes[1] * sizeof(real));
         for (size_t a = 0; a < COUNT_OF(arenas); a++) arena_free(&arenas[a]);
         support_release(NULL);
     }
@@ -420,13 +368,8 @@ static void named_kernel_runs(void **state) {
 int main(void) {
     for (GemmKernel kernel = GEMM_FLOAT4; kernel <= GEMM_AMX_BF16; kernel++)
         if (gemm_runs(kernel)) kernels[kernel_count++] = kernel;
-    const struct CMUnitTest tests[] = {TEST(named_kernel_runs),
-                                       TEST(small_shapes),
-                                       TEST(shapes_of_a_model),
-                                       TEST(bits_are_the_same),
-                                       TEST(triangles),
-                                       TEST(not_finite),
-                                       TEST(strips),
+    const struct CMUnitTest tests[] = {TEST(named_kernel_runs),   TEST(small_shapes), TEST(shapes_of_a_model),
+                                       TEST(bits_are_the_same),   TEST(triangles),    TEST(not_finite),
                                        TEST(linear_layer_of_bf16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

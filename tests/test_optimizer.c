@@ -78,7 +78,7 @@ static void norm(void **state) {
         assert_true(isnan(gradient_norm(&o, g)));
         *last = INFINITY;
         assert_true(isinf(gradient_norm(&o, g)));
-        *last = 3e38f; /* its square is no float */
+        *last = 3e38f; /* its square is too large for a float */
         assert_true(isfinite(gradient_norm(&o, g)));
         support_release(state);
     }

@@ -1,7 +1,6 @@
 /* ./train theory against mathematics that does not share a line with it: closed forms, quadrature in one to three
-   dimensions for two keys, limits of flat and of saturated weights. Monte Carlo
-   must come within five of its own standard errors, and those errors must be what they claim. Seeds are fixed, so a
-   test that passes passes always. */
+   dimensions for two keys, limits of flat and of saturated weights. Monte Carlo must be within five of its standard
+   errors, and those errors must be right. Seeds are fixed, so a test that passes once passes always. */
 #include "support.h"
 
 #include "verbs/theory.h"

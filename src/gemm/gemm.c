@@ -26,11 +26,9 @@ enum {
     AHEAD = 6,        /* rows by which packing prefetches, because another core may have written them */
     TILE_ROWS = 12,   /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
     NEAR = 1 << 17,   /* entries of the largest C that is likely to be in a cache: half a megabyte */
-    STRIP_ROWS = 96,  /* rows of a strip; AMX's strips are one tile high */
 };
 static _Thread_local real packed[DEPTH * (PACKED + BLOCK * TILE_ROWS)] __attribute__((aligned(64))); /* B, then A */
-static _Thread_local real strip[STRIP_ROWS * PACKED] __attribute__((aligned(64)));
-static _Thread_local size_t packed_bytes; /* of B, so far */
+static _Thread_local size_t packed_bytes;                                                            /* of B, so far */
 
 #ifndef REAL_DOUBLE
 /* One piece of a product: steps of k from step `first` on, and the layout of its operands. */
@@ -190,18 +188,17 @@ static const struct {
 static const struct {
     CpuLevel needed;
     void (*gemm)(const Product *, real *, real *);
-    void (*strips)(const Product *, const real *, const StripConsumer *, real *, real *);
     void (*pack)(const Product *, Range, float *);
 } KERNELS[GEMM_AMX_BF16 + 1] = {
 #ifdef WIDE
-    [GEMM_AVX2] = {CPU_AVX2, gemm_avx2, gemm_strips_avx2, pack_avx2},
-    [GEMM_AVX512] = {CPU_AVX512, gemm_avx512, gemm_strips_avx512, pack_avx512},
-    [GEMM_AVX512_BF16] = {CPU_AVX512_BF16, gemm_avx512bf16, gemm_strips_avx512bf16, pack_avx512bf16},
-    [GEMM_AMX_BF16] = {CPU_AMX_BF16, gemm_amx, gemm_strips_amx, pack_amx},
+    [GEMM_AVX2] = {CPU_AVX2, gemm_avx2, pack_avx2},
+    [GEMM_AVX512] = {CPU_AVX512, gemm_avx512, pack_avx512},
+    [GEMM_AVX512_BF16] = {CPU_AVX512_BF16, gemm_avx512bf16, pack_avx512bf16},
+    [GEMM_AMX_BF16] = {CPU_AMX_BF16, gemm_amx, pack_amx},
 #endif
 #ifndef REAL_DOUBLE
-    [GEMM_FLOAT4] = {CPU_OTHER, gemm_float4, gemm_strips_float4, pack_float4},
-    [GEMM_EMULATED_BF16] = {CPU_OTHER, gemm_emulated, gemm_strips_emulated, pack_emulated},
+    [GEMM_FLOAT4] = {CPU_OTHER, gemm_float4, pack_float4},
+    [GEMM_EMULATED_BF16] = {CPU_OTHER, gemm_emulated, pack_emulated},
 #endif
 };
 
@@ -219,16 +216,10 @@ GemmKernel gemm_best(bool bf16) {
     return GEMM_NONE;
 }
 
-size_t gemm_buffer_bytes(GemmKernel kernel) { return kernel == GEMM_NONE ? 0 : sizeof packed + sizeof strip; }
+size_t gemm_buffer_bytes(GemmKernel kernel) { return kernel == GEMM_NONE ? 0 : sizeof packed; }
 
 size_t gemm_packed_bytes(void) { return packed_bytes; }
 
 void gemm(GemmKernel kernel, const Product *o, real *c) { KERNELS[kernel].gemm(o, c, packed); }
-
-void gemm_strips(GemmKernel kernel, const Product *product, const real *bias, const StripConsumer *consumer) {
-    Product o = *product;
-    o.accumulate = bias != NULL; /* the strip, onto which the bias is copied */
-    KERNELS[kernel].strips(&o, bias, consumer, packed, strip);
-}
 
 void gemm_pack(GemmKernel kernel, const Product *o, Range columns, float *to) { KERNELS[kernel].pack(o, columns, to); }

@@ -1,15 +1,12 @@
 /* Products of single-precision matrices, for the sizes this program has: a few hundred to a few thousand rows, and
    inner dimensions of 32 to some thousand, where a general BLAS spends a fifth of its time on preparation. docs/gemm.md
-   explains the words tile, panel, piece and strip, and has measurements.
+   explains the words tile, panel and piece, and has measurements.
 
    How: B is packed into panels as wide as a tile, by the product or before it by gemm_pack; they stay in the
    second-level cache; a tile of C is accumulated in registers over up to 384 steps of k, with bf16 768, while its
    panel, or with AMX its rows of A, is in the first-level cache (Goto and van de Geijn 2008; the tile as in BLIS, Van
    Zee and van de Geijn 2015). A is packed as well, tile by tile, if it must be rounded, or if it is transposed and
    large or of bf16; otherwise it is read in place.
-
-   With gemm_strips, C is computed into a buffer that stays in the second-level cache, a strip of rows and columns at a
-   time, so that what is done with C next finds it there, and C takes no memory.
 
    Every entry of C is summed over k in one order, in pieces of so many steps, with fused multiply-adds. So its bits do
    not depend on the other sizes, on the number of threads that share the rows, or on the width of the vectors. */
@@ -38,15 +35,13 @@ typedef enum {
 bool gemm_runs(GemmKernel kernel);
 GemmKernel gemm_best(bool bf16);
 
-/* Bytes of each thread's buffers, for packed operands and a strip; 0 for GEMM_NONE. */
+/* Bytes of each thread's buffer, for packed operands; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);
 
 /* Bytes of B that this thread has packed since it started. */
 size_t gemm_packed_bytes(void);
 
-/* The product as matmul_product and as matmul_strips define it, by a kernel that runs here. m, n and k are at least 1.
- */
+/* The product as matmul_product defines it, by a kernel that runs here. m, n and k are at least 1. */
 void gemm(GemmKernel kernel, const Product *product, real *c);
-void gemm_strips(GemmKernel kernel, const Product *product, const real *bias, const StripConsumer *consumer);
 /* Packs B as matmul_pack defines it, for products by this kernel. */
 void gemm_pack(GemmKernel kernel, const Product *product, Range columns, float *packed);

@@ -15,7 +15,6 @@
 #define COLUMNS ((size_t)(PAIRS == 3 ? PACKED_AMX : PACKED)) /* of B that are packed at a time */
 
 _Static_assert(COLUMNS + (PAIRS == 3 ? 1 : BLOCK) * (size_t)ROWS <= PACKED + BLOCK * TILE_ROWS, "`packed` has room");
-_Static_assert((PAIRS == 3 ? ROWS : STRIP_ROWS) * COLUMNS <= (size_t)STRIP_ROWS * PACKED, "`strip` has room");
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
@@ -209,9 +208,10 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
 }
 
 /* Multiplies tiles `from` to `to` of rows by the packed panels of `columns` columns, the first of which is `column`. c
-   is the first entry of C that is computed; its rows are ldc apart. */
+   is the first entry of C that is computed. */
 static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles *tiles, size_t from, size_t to,
-                               size_t column, size_t columns, float *c, size_t ldc) {
+                               size_t column, size_t columns, float *c) {
+    const size_t ldc = o->ldc;
     const size_t wide = (size_t)VECTORS * LANES, top = tile_row(tiles, from);
     for (size_t j = 0; j < columns; j += wide) {
         const size_t left = columns - j, vectors = left <= LANES ? 1 : VECTORS, width = vectors * LANES;
@@ -409,7 +409,7 @@ static TARGET void NAME(pack)(const Product *o, Range columns, float *panels) {
 /* Multiplies tiles `from` to `to` of rows by the packed panels of a piece. Packs these rows of A first, if they must be
    packed. c is the first entry of C that is computed. */
 static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *tiles, size_t from, size_t to,
-                                  size_t column, size_t columns, float *copy, float *c, size_t ldc) {
+                                  size_t column, size_t columns, float *copy, float *c) {
     const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3, bf16 = NAME(is_bf16)(o->a);
     const size_t top = tile_row(tiles, from), rows = tile_row(tiles, to) - top;
     piece.packed = transposed ? EACH == 2 || piece.depth >= PACK_A : EACH == 2 && !bf16;
@@ -426,7 +426,7 @@ static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *ti
         piece.row = transposed ? 1 : o->a.stride / (bf16 ? EACH : 1);
         piece.step = transposed ? o->a.stride : 1;
     }
-    NAME(block)(o, &piece, tiles, from, to, column, columns, c, ldc);
+    NAME(block)(o, &piece, tiles, from, to, column, columns, c);
 }
 
 static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
@@ -444,33 +444,8 @@ static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
             for (size_t t = 0; t < tiles.count; t += block) {
                 float *out = c + tile_row(&tiles, t) * o->ldc + column;
                 const size_t to = tiles_end(&tiles, t, block);
-                NAME(multiply)(o, piece, &tiles, t, to, column, columns, copy, out, o->ldc);
+                NAME(multiply)(o, piece, &tiles, t, to, column, columns, copy, out);
             }
-        }
-    }
-}
-
-/* Each strip is summed over all of k before the next, so its panels have all pieces of it. */
-static TARGET void NAME(gemm_strips)(const Product *o, const float *bias, const StripConsumer *consumer, float *copy,
-                                     float *c) {
-    const Tiles tiles = tiles_make(o->m, ROWS);
-    const size_t block = PAIRS == 3 ? 1 : STRIP_ROWS / ROWS, wide = (size_t)VECTORS * LANES;
-    const size_t pieces = (o->k + EACH * DEPTH - 1) / (EACH * DEPTH), panels = COLUMNS / pieces / wide;
-    const size_t most = (panels > 0 ? panels : 1) * wide;
-    NAME(begin)();
-    for (size_t column = 0; column < o->n; column += most) {
-        const size_t columns = o->n - column < most ? o->n - column : most;
-        const float *own = (const float *)o->b.rows + column * NAME(depth_of)(o->k);
-        for (size_t t = 0; t < tiles.count; t += block) {
-            const size_t to = tiles_end(&tiles, t, block);
-            const Range rows = {tile_row(&tiles, t), tile_row(&tiles, to)};
-            for (size_t r = 0; bias && r < range_size(rows); r++)
-                memcpy(c + r * columns, bias + column, columns * sizeof *c);
-            for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
-                const Piece piece = NAME(piece)(o, first, true, own);
-                NAME(multiply)(o, piece, &tiles, t, to, column, columns, copy, c, columns);
-            }
-            consumer->function(consumer->context, &(Strip){rows, {column, column + columns}, c});
         }
     }
 }

@@ -37,10 +37,6 @@ void matmul_pack(const Product *o, Range columns, float *packed) {
     if (range_size(columns) > 0) gemm_pack(kernels[o->rounds], o, columns, packed);
 }
 
-void matmul_strips(const Product *o, const real *bias, const StripConsumer *consumer) {
-    if (o->m > 0 && o->n > 0) gemm_strips(kernels[true], o, bias, consumer);
-}
-
 bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }
 
 const char *matmul_kernels(bool bf16) {

@@ -62,24 +62,6 @@ enum { PACKED_COLUMNS = 32 };
 size_t matmul_packed_size(size_t k, size_t n, bool rounds);
 void matmul_pack(const Product *product, Range columns, float *packed);
 
-/* Some rows and some columns of C, complete. They are in a cache, and the next strip overwrites them. */
-typedef struct {
-    Range rows, columns;
-    const real *c; /* (rows, columns) */
-} Strip;
-
-/* Gets a product strip by strip. */
-typedef struct {
-    void (*function)(void *context, const Strip *strip);
-    void *context;
-} StripConsumer;
-
-/* C = alpha op(a) op(b) + bias, WHOLE, rounded and with a packed b, that is never in memory as a whole: the consumer
-   gets each of its entries once, in strips, and must compute no product itself. bias (n) is added to every row; NULL:
-   none. The sums have the bits of a matmul_product that accumulates onto rows of the bias. k is at least 1. Not where
-   real is double. */
-void matmul_strips(const Product *product, const real *bias, const StripConsumer *consumer);
-
 /* Loads OpenBLAS, unless it is loaded. Where it makes the products, it is loaded before main. An error has status
    STATUS_FAILED. The functions below that ask OpenBLAS need it loaded. */
 void matmul_load_openblas(void);
@@ -93,7 +75,7 @@ bool matmul_is_own(void);
 /* Returns the name of the kernels: "sqrtdk" or "OpenBLAS"; of bf16 "AMX-BF16", "AVX512-BF16" or "emulated bf16". */
 const char *matmul_kernels(bool bf16);
 
-/* Bytes of each thread's buffers, for packed operands and a strip; 0 with OpenBLAS, whose buffers are unknown. */
+/* Bytes of each thread's buffer, for packed operands; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
 
 /* Bytes of right operands that this thread has packed since it started: for the benchmark. */

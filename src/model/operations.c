@@ -46,8 +46,22 @@ static Operand gradient_operand(const Activation *y, size_t row) {
     return (Operand){y->gradient + row * y->width, y->width, FORM_REAL};
 }
 
-/* This thread's scratch: for attention, or for a row that is computed and then kept in bf16. */
+/* This thread's scratch: for attention, or for rows that are computed and then kept in bf16. */
 static real *scratch_of(const Worker *w) { return w->m->scratch + (size_t)omp_get_thread_num() * w->m->scratch_size; }
+
+/* Returns how many rows from `row` on are computed at a time, before the next operation has them. */
+static size_t rows_at_once(const Worker *w, size_t row) {
+    const size_t left = w->rows.end - row;
+    return left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+}
+/* Returns where the rows from `row` on of an array are computed: in the array, or in scratch if it is NULL. */
+static real *computed(const Worker *w, real *reals, size_t row, size_t width) {
+    return reals ? reals + row * width : scratch_of(w);
+}
+/* Rounds n computed rows into an array of bf16, unless that is NULL. */
+static void keep(Bf16 *kept, const real *x, size_t row, size_t n, size_t width) {
+    if (kept) bf16_round(kept + row * bf16_stride(width), bf16_stride(width), x, width, n, width);
+}
 
 /* A whole parameter tensor and its gradient; NULL when the model has no such tensor. */
 static real *weight(const Worker *w, TensorRole role, size_t layer) {
@@ -130,18 +144,13 @@ void op_embedding_backward(const Worker *w, const Activation *x) {
     barrier(w);
     embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), shard_gradients(w, x),
                        tokens_of(w) + w->shard_rows.begin, rows_of_shard(w), T_of(w), x->width,
-                       columns_of(w, x->width));
+                       columns_of(w, x->width, false), columns_of(w, x->width, true));
     end_operation(w, OP_EMBEDDING_BACK);
 }
 
 void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation *x, TensorRole role) {
-    const size_t C = x->width, at_once = ln->y.kept ? 1 : rows_of(w); /* rows */
-    for (size_t r = w->rows.begin; r < w->rows.end; r += at_once) {
-        real *y = ln->y.kept ? scratch_of(w) : ln->y.values + r * C;
-        layernorm_forward(y, ln->mean + r, ln->rstd + r, x->values + r * C, weight(w, role, ln->y.layer),
-                          weight(w, role + 1, ln->y.layer), at_once, C);
-        if (ln->y.kept) bf16_round(kept(&ln->y, r), 0, y, 0, 1, C);
-    }
+    layernorm_forward(values(w, &ln->y), ln->mean + w->rows.begin, ln->rstd + w->rows.begin, values(w, x),
+                      weight(w, role, ln->y.layer), weight(w, role + 1, ln->y.layer), rows_of(w), x->width);
     end_operation(w, OP_LAYERNORM);
 }
 
@@ -156,42 +165,27 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role) {
     layernorm_backward_weight(weight_gradient(w, role, ln->y.layer), weight_gradient(w, role + 1, ln->y.layer),
                               shard_gradients(w, &ln->y), shard_values(w, x), ln->mean + w->shard_rows.begin,
-                              ln->rstd + w->shard_rows.begin, rows_of_shard(w), x->width, columns_of(w, x->width));
+                              ln->rstd + w->shard_rows.begin, rows_of_shard(w), x->width,
+                              columns_of(w, x->width, role >= LN_2_W));
     end_operation(w, OP_LAYERNORM_BACK);
 }
 
-/* Passed to strip callbacks: the thread, the activation that they write, or whose gradient they write, and in the
-   forward pass of c_fc the output of the activation function. */
-typedef struct {
-    const Worker *w;
-    const Activation *a, *act;
-} StripContext;
-
-static size_t strip_row(const StripContext *c, const Strip *s, size_t r) {
-    return c->w->rows.begin + s->rows.begin + r;
-}
-
-/* Keeps a strip of c->a. */
-static void keep_strip(void *context, const Strip *s) {
-    const StripContext *c = context;
-    const size_t rows = range_size(s->rows), n = range_size(s->columns);
-    bf16_round(kept(c->a, strip_row(c, s, 0)) + s->columns.begin, bf16_stride(c->a->width), s->c, n, rows, n);
-}
-
-/* y = x W + b. Where y is kept in bf16, `consume` gets its strips. */
-static void linear_layer(const Worker *w, const Activation *y, const Activation *x, TensorRole role,
-                         void (*consume)(void *, const Strip *), const Activation *act) {
-    const Operand from = operand(x, w->rows.begin), W = weight_operand(w, role, y->layer, PLAIN);
-    const real *bias = weight(w, role + 1, y->layer);
-    if (y->kept)
-        linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width,
-                              &(StripConsumer){consume, &(StripContext){w, y, act}});
-    else linear_forward(values(w, y), from, W, bias, rows_of(w), x->width, y->width, rounds(w));
+/* Computes n rows of y = x W + b from row r on. */
+static void linear_rows(const Worker *w, real *out, const Activation *y, const Activation *x, TensorRole role, size_t r,
+                        size_t n) {
+    linear_forward(out, operand(x, r), weight_operand(w, role, y->layer, PLAIN), weight(w, role + 1, y->layer), n,
+                   x->width, y->width, rounds(w));
     end_operation(w, OP_LINEAR);
 }
 
 void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
-    linear_layer(w, y, x, role, keep_strip, NULL);
+    for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
+        real *out = computed(w, y->values, r, y->width);
+        n = rows_at_once(w, r);
+        linear_rows(w, out, y, x, role, r, n);
+        keep(y->kept, out, r, n, y->width);
+    }
+    end_operation(w, OP_LINEAR);
 }
 
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
@@ -210,7 +204,7 @@ void op_linear_backward_weight(const Worker *w, const Activation *x, const Activ
     linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->shard_rows.begin), dy, rows_of_shard(w),
                            y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
                            rounds(w));
-    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width));
+    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width, role > LN_2_W));
     end_operation(w, OP_LINEAR_WEIGHTS);
 }
 
@@ -273,57 +267,33 @@ void op_attention_parameters_backward(const Worker *w, const Activation *att) {
     end_operation(w, OP_ATTENTION_BACK);
 }
 
-static void activation_forward(const Worker *w, real *y, real *derivative, const real *x, size_t n) {
-    ACTIVATIONS[w->m->shape.activation].forward(y, w->slice->pass->with_backward ? derivative : NULL, x, n);
-}
-
-/* From a strip of fc (c->a), keeps act and, if a backward pass follows, the derivative. */
-static void activate_strip(void *context, const Strip *s) {
-    const StripContext *c = context;
-    const size_t first = s->columns.begin, n = range_size(s->columns);
-    real *y = scratch_of(c->w), *derivative = y + n;
-    end_operation(c->w, OP_LINEAR);
-    for (size_t r = 0; r < range_size(s->rows); r++) {
-        const size_t row = strip_row(c, s, r);
-        activation_forward(c->w, y, derivative, s->c + r * n, n);
-        bf16_round(kept(c->act, row) + first, 0, y, 0, 1, n);
-        if (c->w->slice->pass->with_backward) bf16_round(kept(c->a, row) + first, 0, derivative, 0, 1, n);
-    }
-    end_operation(c->w, OP_ACTIVATION);
-}
-
 void op_hidden_forward(const Worker *w, const Activation *act, const Activation *fc, const Activation *x) {
-    linear_layer(w, fc, x, FC_W, activate_strip, act);
-    if (!act->kept) activation_forward(w, values(w, act), values(w, fc), values(w, fc), rows_of(w) * fc->width);
-    end_operation(w, OP_ACTIVATION);
-}
-
-/* From a strip of the gradient of act, keeps that of fc (c->a). */
-static void differentiate_strip(void *context, const Strip *s) {
-    const StripContext *c = context;
-    const size_t first = s->columns.begin, n = range_size(s->columns);
-    real *derivative = scratch_of(c->w), *dx = derivative + n;
-    end_operation(c->w, OP_LINEAR_BACK);
-    for (size_t r = 0; r < range_size(s->rows); r++) {
-        const size_t row = strip_row(c, s, r);
-        bf16_expand(derivative, 0, kept(c->a, row) + first, 0, 1, n);
-        activation_backward(dx, s->c + r * n, derivative, n);
-        bf16_round(kept_gradient(c->a, row) + first, 0, dx, 0, 1, n);
+    const bool with_backward = w->slice->pass->with_backward;
+    const size_t F = fc->width;
+    for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
+        n = rows_at_once(w, r);
+        real *in = computed(w, fc->values, r, F), *out = act->values ? act->values + r * F : in + n * F;
+        linear_rows(w, in, fc, x, FC_W, r, n);
+        ACTIVATIONS[w->m->shape.activation].forward(out, with_backward ? in : NULL, in, n * F);
+        keep(act->kept, out, r, n, F);
+        if (with_backward) keep(fc->kept, in, r, n, F);
+        end_operation(w, OP_ACTIVATION);
     }
-    end_operation(c->w, OP_ACTIVATION_BACK);
 }
 
-void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *act, const Activation *proj) {
-    if (!fc->kept_gradient) {
-        op_linear_backward_input(w, act, proj, MLP_PROJ_W, NULL);
-        activation_backward(gradients(w, fc), gradients(w, act), values(w, fc), rows_of(w) * fc->width);
-    } else {
-        linear_backward_input_strips(gradient_operand(proj, w->rows.begin),
-                                     weight_operand(w, MLP_PROJ_W, proj->layer, TRANSPOSED), rows_of(w), act->width,
-                                     proj->width, &(StripConsumer){differentiate_strip, &(StripContext){w, fc, NULL}});
+void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *proj) {
+    const size_t F = fc->width;
+    for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
+        n = rows_at_once(w, r);
+        real *dx = computed(w, fc->gradient, r, F), *derivative = fc->values ? fc->values + r * F : dx + n * F;
+        linear_backward_input(dx, gradient_operand(proj, r), weight_operand(w, MLP_PROJ_W, proj->layer, TRANSPOSED), n,
+                              F, proj->width, rounds(w));
         end_operation(w, OP_LINEAR_BACK);
+        if (fc->kept) bf16_expand(derivative, F, kept(fc, r), bf16_stride(F), n, F);
+        activation_backward(dx, dx, derivative, n * F);
+        keep(fc->kept_gradient, dx, r, n, F);
+        end_operation(w, OP_ACTIVATION_BACK);
     }
-    end_operation(w, OP_ACTIVATION_BACK);
 }
 
 void op_residual_forward(const Worker *w, const Activation *res, const Activation *x, const Activation *proj,
@@ -363,10 +333,10 @@ void op_unembedding_backward_input(const Worker *w, const Activation *x) {
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    const Tile own = {{0, logits->width}, columns_of(w, x->width)};
     linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0),
                            gradient_operand(logits, w->shard_rows.begin), operand(x, w->shard_rows.begin),
-                           rows_of_shard(w), x->width, own, true, rounds(w));
+                           rows_of_shard(w), x->width, tile_split(logits->width, x->width, CACHE_LINE, w->id, w->count),
+                           true, rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 

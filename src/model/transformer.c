@@ -69,7 +69,7 @@ static void block_backward_weights(const Worker *w, const Block *b, const BlockI
 /* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to that of x. */
 static void pre_norm_backward(const Worker *w, const Block *b, const Activation *x) {
     op_residual_backward(w, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
-    op_hidden_backward(w, &b->fc, &b->act, &b->proj_2);
+    op_hidden_backward(w, &b->fc, &b->proj_2);
     op_linear_backward_input(w, &b->ln_2.y, &b->fc, FC_W, NULL);
     op_layernorm_backward_input(w, &b->res_1, &b->ln_2, LN_2_W, &b->res_2);
 
@@ -87,7 +87,7 @@ static void pre_norm_backward(const Worker *w, const Block *b, const Activation 
 static void post_norm_backward(const Worker *w, const Block *b, const Activation *x) {
     op_layernorm_backward_input(w, &b->res_2, &b->ln_2, LN_2_W, NULL);
     op_residual_backward(w, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
-    op_hidden_backward(w, &b->fc, &b->act, &b->proj_2);
+    op_hidden_backward(w, &b->fc, &b->proj_2);
     op_linear_backward_input(w, &b->ln_1.y, &b->fc, FC_W, &b->res_2);
 
     op_layernorm_backward_input(w, &b->res_1, &b->ln_1, LN_1_W, NULL);
@@ -171,7 +171,7 @@ static void zero_gradients(const Worker *w) {
         const Tensor *t = &table->items[i];
         const size_t begin = t->offset + (t->blocks->is_matrix ? t->count : 0);
         const size_t end = i + 1 < table->count ? t[1].offset : table->flat; /* with the gap behind the tensor */
-        const Range own = columns_of(w, end - begin);
+        const Range own = columns_of(w, end - begin, false);
         memset(w->gradients + begin + own.begin, 0, range_size(own) * sizeof(real));
     }
 }

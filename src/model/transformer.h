@@ -25,6 +25,10 @@ static inline size_t model_slice(const ModelShape *shape, size_t B) {
     return B > 0 && B < sequences ? B : sequences;
 }
 
+/* The rows that a linear layer computes at a time before the next operation has them: they stay in the second-level
+   cache. A multiple of the rows of all kernels' tiles. */
+enum { ROWS_AT_ONCE = 96 };
+
 /* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Under precision = bf16
    some of them are kept in rows of bf16 (gemm/bf16.h), and have no array of `real`. */
 typedef struct {
@@ -32,8 +36,8 @@ typedef struct {
     real *values;   /* (B,T,width); NULL if there is `kept` */
     Bf16 *kept;     /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
                        function is kept */
-    real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL in a model made without gradients and in bf16 for
-                       c_attn's output, c_fc's and that of the activation function */
+    real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL in a model made without gradients, for the output
+                       of the activation function, and in bf16 for c_attn's output and c_fc's */
     Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient`, for c_attn's output and c_fc's */
 } Activation;
 
@@ -44,9 +48,9 @@ typedef struct {
 } LayerNorm;
 
 /* The arrays of a block that the backward pass needs, by sublayer, in the order of a pre-norm model. proj and res are
-   one array: the residual connection adds in place. The gradient of proj is that of res times the dropout mask. fc and
-   act have one gradient array; if a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the
-   activation function's derivative. In bf16 the gradient of act is never in memory as a whole. */
+   one array: the residual connection adds in place. The gradient of proj is that of res times the dropout mask. If
+   a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the activation function's
+   derivative. The gradient of act has no array: that of fc is computed from it in place. */
 typedef struct {
     LayerNorm ln_1; /* (B,T,C) */
     Activation qkv; /* (B,T,3HD) */

@@ -24,18 +24,6 @@ void linear_backward_input(real *dx, Operand dy, Operand w, size_t rows, size_t 
     matmul_product(&product, dx);
 }
 
-void linear_forward_strips(Operand x, Operand w, const real *b, size_t rows, size_t in, size_t out,
-                           const StripConsumer *consumer) {
-    const Product product = product_with(PLAIN, rows, out, in, x, w, true);
-    matmul_strips(&product, b, consumer);
-}
-
-void linear_backward_input_strips(Operand dy, Operand w, size_t rows, size_t in, size_t out,
-                                  const StripConsumer *consumer) {
-    const Product product = product_with(TRANSPOSED, rows, in, out, dy, w, true);
-    matmul_strips(&product, NULL, consumer);
-}
-
 void linear_backward_weight(real *dw, Operand x, Operand dy, size_t rows, size_t out, Tile tile, bool accumulate,
                             bool rounds) {
     const size_t row = tile.rows.begin, column = tile.columns.begin;

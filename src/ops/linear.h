@@ -1,5 +1,5 @@
 /* Linear layer y = x W + b in GPT-2's orientation, W (in, out). x, W and dL/dy are operands of gemm/matmul.h, which are
-   multiplied as they are, or rounded to bf16 (`rounds`); W may be packed, for linear_backward_input* transposed. */
+   multiplied as they are, or rounded to bf16 (`rounds`); W may be packed, for linear_backward_input transposed. */
 #pragma once
 
 #include "base/range.h"
@@ -10,13 +10,6 @@ void linear_forward(real *y, Operand x, Operand w, const real *b, size_t rows, s
 
 /* dL/dx = dL/dy W^T. Overwrites dx (rows, in). Plain: plain_linear_backward. */
 void linear_backward_input(real *dx, Operand dy, Operand w, size_t rows, size_t in, size_t out, bool rounds);
-
-/* The two functions above for operands that are rounded and a packed w, with y and dx handed over in strips
-   (matmul_strips). */
-void linear_forward_strips(Operand x, Operand w, const real *b, size_t rows, size_t in, size_t out,
-                           const StripConsumer *consumer);
-void linear_backward_input_strips(Operand dy, Operand w, size_t rows, size_t in, size_t out,
-                                  const StripConsumer *consumer);
 
 /* dL/dW = x^T dL/dy, for `tile` of W only: threads split the tiles of W, so that each entry is one sum over all rows in
    one order. Adds to the tile of dw (in, out), or overwrites it. Plain: plain_linear_backward. */
