@@ -258,16 +258,6 @@ static void keep_gradients(const AttentionArrays *l, size_t pair, const Scratch 
         bf16_round(l->kept_dqkv + part_at(l, pair, part, stride), stride, s->gradients[part], D, l->T, D);
 }
 
-/* Prefetches where keep_gradients will write the rows of a tile. */
-static void prefetch_kept(const AttentionArrays *l, size_t pair, const QueryTile *t) {
-    const size_t stride = qkv_stride(l->attention), bytes = l->attention->D * sizeof(Bf16);
-    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
-        for (size_t i = t->first; i < t->keys; i++) {
-            const char *row = (const char *)(l->kept_dqkv + part_at(l, pair, part, stride) + i * stride);
-            for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at, 1);
-        }
-}
-
 static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, const Scratch *s) {
     const Head h = head_of(l, pair, l->T, s, NULL);
     const HeadGradients g = gradients_of(l, pair, dqkv, dout, s);
@@ -276,7 +266,6 @@ static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, con
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);
-        if (l->kept_dqkv && tile + 1 < tiles) prefetch_kept(l, pair, &t); /* with a single tile, it did not pay */
         tile_backward(&g, &h, &t, tile + 1 < tiles, s);
     }
     if (h.a->sink == SINK_LEARNED && !h.a->constant_weights) sink_backward(&g, &h);

@@ -145,7 +145,7 @@ void op_embedding_backward(const Worker *w, const Activation *x) {
     barrier(w);
     embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), shard_gradients(w, x),
                        tokens_of(w) + w->shard_rows.begin, rows_of_shard(w), T_of(w), x->width,
-                       columns_of(w, x->width));
+                       columns_of(w, x->width, false), columns_of(w, x->width, true));
     end_operation(w, OP_EMBEDDING_BACK);
 }
 
@@ -172,7 +172,8 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role) {
     layernorm_backward_weight(weight_gradient(w, role, ln->y.layer), weight_gradient(w, role + 1, ln->y.layer),
                               shard_gradients(w, &ln->y), shard_values(w, x), ln->mean + w->shard_rows.begin,
-                              ln->rstd + w->shard_rows.begin, rows_of_shard(w), x->width, columns_of(w, x->width));
+                              ln->rstd + w->shard_rows.begin, rows_of_shard(w), x->width,
+                              columns_of(w, x->width, role >= LN_2_W));
     end_operation(w, OP_LAYERNORM_BACK);
 }
 
@@ -210,7 +211,7 @@ void op_linear_backward_weight(const Worker *w, const Activation *x, const Activ
     linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->shard_rows.begin), dy, rows_of_shard(w),
                            y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
                            rounds(w));
-    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width));
+    if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width, role > LN_2_W));
     end_operation(w, OP_LINEAR_WEIGHTS);
 }
 
@@ -339,10 +340,10 @@ void op_unembedding_backward_input(const Worker *w, const Activation *x) {
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    const Tile own = {{0, logits->width}, columns_of(w, x->width)};
     linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0),
                            gradient_operand(logits, w->shard_rows.begin), operand(x, w->shard_rows.begin),
-                           rows_of_shard(w), x->width, own, true, rounds(w));
+                           rows_of_shard(w), x->width, tile_split(logits->width, x->width, CACHE_LINE, w->id, w->count),
+                           true, rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 

@@ -171,7 +171,7 @@ static void zero_gradients(const Worker *w) {
         const Tensor *t = &table->items[i];
         const size_t begin = t->offset + (t->blocks->is_matrix ? t->count : 0);
         const size_t end = i + 1 < table->count ? t[1].offset : table->flat; /* with the gap behind the tensor */
-        const Range own = columns_of(w, end - begin);
+        const Range own = columns_of(w, end - begin, false);
         memset(w->gradients + begin + own.begin, 0, range_size(own) * sizeof(real));
     }
 }

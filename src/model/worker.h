@@ -32,9 +32,11 @@ typedef struct {
 /* Returns whether the slice is the first whose gradients are added up. */
 static inline bool begins(const Worker *w) { return w->slice->pass->zero_gradients && w->slice->sequences.begin == 0; }
 
-/* The columns of a weight's gradient that this thread computes, in whole cache lines. */
-static inline Range columns_of(const Worker *w, size_t columns) {
-    return range_split(columns, CACHE_LINE, w->id, w->count);
+/* The columns of a parameter's gradient that this thread computes, in whole cache lines, of which a narrow model has
+   fewer than there may be threads. So of two gradients that are computed one after the other, the second one's columns
+   (`is_second`) begin with the other half of the threads. */
+static inline Range columns_of(const Worker *w, size_t columns, bool is_second) {
+    return range_split(columns, CACHE_LINE, (w->id + (is_second ? w->count / 2 : 0)) % w->count, w->count);
 }
 
 /* Starts the clock of this thread, which runs on from operation to operation. */

@@ -11,10 +11,10 @@ MULTIVERSIONED void embedding_forward(real *x, const int32_t *tokens, const real
 }
 
 MULTIVERSIONED void embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t rows,
-                                       size_t T, size_t C, Range columns) {
+                                       size_t T, size_t C, Range of_tokens, Range of_positions) {
     for (size_t r = 0; r < rows; r++) {
         real *token = dwte + (size_t)tokens[r] * C, *position = dwpe + r % T * C;
-        for (size_t c = columns.begin; c < columns.end; c++) token[c] += dx[r * C + c];
-        for (size_t c = columns.begin; c < columns.end; c++) position[c] += dx[r * C + c];
+        for (size_t c = of_tokens.begin; c < of_tokens.end; c++) token[c] += dx[r * C + c];
+        for (size_t c = of_positions.begin; c < of_positions.end; c++) position[c] += dx[r * C + c];
     }
 }

@@ -11,6 +11,6 @@
 void embedding_forward(real *x, const int32_t *token, const real *wte, const real *wpe, size_t T, size_t C, Range rows);
 
 /* dL/dwte[v] = sum of dL/dx over the rows with token v; dL/dwpe[t] = sum over the sequences. Takes all rows, but only
-   `columns` of C. Adds to dwte (V, C) and dwpe (T, C). Plain: plain_embedding_backward. */
+   some columns of each. Adds to dwte (V, C) and dwpe (T, C). Plain: plain_embedding_backward. */
 void embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t rows, size_t T, size_t C,
-                        Range columns);
+                        Range of_tokens, Range of_positions);
