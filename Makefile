@@ -5,7 +5,7 @@
 # make study          the experiments of docs/results.md, seven hours;  make study-quick  their main comparison
 # make page           the tables and pictures of docs/results.md again, from docs/results (needs matplotlib)
 # make notebook       runs docs/notebook.ipynb (needs docs/requirements.txt)
-# make live           docs/live.html again, the page that trains (./setup.sh --live);  make live-picture  README's picture of it
+# make live           docs/live.html again, the page that trains (./setup.sh --live);  make live-picture  its picture in docs/live.md
 # make fuzz SECONDS=5 each parser of a file under libFuzzer that long (needs clang);  make torture  failing calls and kills
 # make analyze        what gcc's -fanalyzer remarks (minutes; see docs/reliability.md)
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)

@@ -1,9 +1,10 @@
 /* Training, and the command line. First the loop of a run; then the table of verbs, each a call into src/; then main.
-   Every error that nothing else protects from ends in main, which has it printed and exits with its status. */
+   Every error that no other protect catches ends in main, which prints it and exits with its status. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/interrupt.h"
@@ -35,7 +36,7 @@ static void loop(void *trainer) {
         t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, NULL);
         t->norm = gradient_norm(&t->optimizer, t->model.gradients);
         trainer_log(t);
-        if (step == last) break; /* even if a signal has come since: the run is complete */
+        if (step == last) break; /* even if a signal has arrived: the run is complete */
         if (!isnan(t->val_loss)) trainer_show(t);
 
         step_update(&t->model, &t->optimizer, c, t->norm, step);
@@ -62,7 +63,12 @@ static const Trainer *run_loop(Trainer *t) {
 static int run_train(const Command *command) {
     const TrainOptions options = train_options(command);
     Config config;
+    char run[PATH_CAPACITY];
     interrupt_survive_closed_pipes();
+    path_join(run, command->target, "run.json");
+    if (access(run, F_OK) == 0)
+        usage_error("%s is a directory of results, not a config; to resume it: %s", command->target,
+                    command_to_copy("resume", command->target));
     config_load(&config, NULL, command->target, command->overrides.items, command->overrides.count);
     if (command->dry_run) {
         trainer_check(&config, &options, NULL);
@@ -143,17 +149,17 @@ static void print_help(void) {
            program_name);
 }
 
-/* What main was called with, and what comes of it. */
+/* The arguments of main, and the result of the verb. */
 typedef struct {
     int argc;
     char **argv;
     Command command;
     bool parsed; /* the command line has no error */
-    int signal;  /* that stopped the verb, or 0 */
+    int signal;  /* the signal that stopped the verb, or 0 */
 } Program;
 
-/* Runs the verb, or this rank's part of it, on the processors that OpenMP and a container's quota leave to the ranks of
-   this machine. Whoever sets OMP_NUM_THREADS has chosen the number. */
+/* Runs the verb on the processors that OpenMP and a container's quota allow the ranks of this machine. If
+   OMP_NUM_THREADS is set, the quota does not count. */
 static void run_verb(Program *p, const Verb *verb) {
     Command *command = &p->command;
     const size_t threads = (size_t)matmul_threads_offered();
@@ -178,8 +184,7 @@ static void read_and_run(void *program) {
     else if (!p->command.help) run_verb(p, verb);
     else if (p->command.named || p->command.target) verb_print_help(verb, stdout);
     else print_help();
-    /* After a signal all is saved, and whoever sent it may have taken standard output away: a terminal that is closed.
-     */
+    /* After a signal all is saved, and standard output may be gone, as that of a terminal that was closed. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && !p->signal)
         runtime_error("cannot write to standard output: %s", strerror(errno));
     memory_release(0);

@@ -6,7 +6,8 @@
 
 Reads the tables of docs/claims.md, draws queries and keys, and prints each claim with its figures and their verdict:
 "right" when all figures that the claim states agree with those measured, "partly right" when some do, "wrong" when none
-does. Exits with status 1 if a verdict is another than the table's. Needs NumPy only (docs/requirements.txt).
+does. Exits with status 1 if a verdict is another than the table's, or a figure with the seed that it was drawn with.
+Needs NumPy only (docs/requirements.txt).
 """
 import argparse
 import csv
@@ -225,8 +226,26 @@ def rising(divisor):
     losses = {}
     for row in runs("steps_loss", {"scale_divisor": divisor}):
         losses.setdefault(row["seed"], []).append(float(row["val_loss"]))
-    rises = np.array([np.diff(loss).max() for loss in losses.values()])
-    return lambda *_: [figure(100 * np.mean(rises > 0)), figure(rises.max())]
+    return positive(np.array([np.diff(loss).max() for loss in losses.values()]))
+
+
+def positive(values):
+    """In how many percent of the seeds a value is above 0; the largest."""
+    return lambda *_: [figure(100 * np.mean(values > 0)), figure(values.max())]
+
+
+def tried_rise(divisor):
+    return positive(np.array(list(by_seed("refute", "largest_rise", {"way": "plain", "scale_divisor": divisor}).values())))
+
+
+def middle_less_ends():
+    """The mean multiplier of the middle layers less that of the first and the last: its mean over seeds, and in how many
+    percent of them it is above 0."""
+    seeds = {}
+    for row in runs("learned_scales", {}):
+        seeds.setdefault(row["seed"], []).append(float(row["multiplier"]))
+    changes = np.array([np.mean(scales[1:-1]) - np.mean(scales[:1] + scales[-1:]) for scales in seeds.values()])
+    return lambda *_: [figure_of_mean(changes) if len(changes) > 1 else figure(changes[0]), figure(100 * np.mean(changes > 0))]
 
 
 def sweep(name, **where):
@@ -353,6 +372,14 @@ def gpt2_start(divisor):
     return sweep("gpt2", scale_divisor=divisor, lr="0.003")
 
 
+def tried(way, divisor="sqrt_dk"):
+    return sweep("refute", way=way, scale_divisor=divisor)
+
+
+def weights(init, scale, step, matrix):
+    return sweep("rank", init=init, qk_init_scale=scale, step=step, matrix=matrix)
+
+
 def trained(label, column, first, second, said=(), within=0):
     return Line(label, difference(column, first, second), [0], NONE, said, within)
 
@@ -364,52 +391,81 @@ LINES |= {
                  "val_loss", sweep("rate", qk_lr_scale=SMALLER, lr="0.003"), FAST_ROOT, [None, 0]),
          trained("W_Q and W_K fixed, none less √d_k", "val_loss",
                  sweep("parts", scale_divisor="none", score_gradient="yes"),
-                 sweep("parts", scale_divisor="sqrt_dk", score_gradient="yes"), [None, 0])],
+                 sweep("parts", scale_divisor="sqrt_dk", score_gradient="yes"), [None, 0]),
+         trained("one seed on Tiny Shakespeare: 0.354 of the rate", "val_loss", tried("rate"), tried("plain"), [None, 0]),
+         trained("W_Q and W_K fixed, four layers, none less √d_k", "val_loss", tried("fixed", "none"), tried("fixed"),
+                 [None, 0])],
     35: [trained("none less √d_k, and percent of seeds in which it is higher: largest norm of the gradient, 1e-3",
                  "grad_norm_max", SLOW_NONE, SLOW_ROOT, [None, 100]),
          trained("3e-3", "grad_norm_max", FAST_NONE, FAST_ROOT, [None, 100]),
          trained("median norm, 1e-3", "grad_norm_median", SLOW_NONE, SLOW_ROOT, [None, 100]),
-         trained("3e-3", "grad_norm_median", FAST_NONE, FAST_ROOT, [None, 100])],
+         trained("3e-3", "grad_norm_median", FAST_NONE, FAST_ROOT, [None, 100]),
+         trained("one seed on Tiny Shakespeare, 3e-3: largest norm", "grad_norm_max", tried("plain", "none"),
+                 tried("plain"), [None, 100]),
+         trained("median norm", "grad_norm_median", tried("plain", "none"), tried("plain"), [None, 100])],
     36: [trained("none less √d_k at 3e-3, and percent of seeds in which it is higher: last entropy, init unit",
                  "entropy_last", FAST_NONE, FAST_ROOT),
          trained("largest norm of the gradient", "grad_norm_max", FAST_NONE, FAST_ROOT, [None, 100]),
          trained("last entropy, init gpt2", "entropy_last", gpt2_start("none"), gpt2_start("sqrt_dk")),
          trained("largest norm of the gradient", "grad_norm_max", gpt2_start("none"), gpt2_start("sqrt_dk"),
-                 [None, 100])],
+                 [None, 100]),
+         trained("one seed on Tiny Shakespeare, init gpt2: last entropy", "entropy_last", tried("gpt2", "none"),
+                 tried("gpt2")),
+         trained("largest norm of the gradient", "grad_norm_max", tried("gpt2", "none"), tried("gpt2"), [None, 100])],
     37: [trained("validation loss less √d_k's, and percent of seeds in which it is higher: start × 2.83, 1e-3",
                  "val_loss", sweep("start", qk_init_scale=LARGER, lr="0.001"), SLOW_ROOT, [0], .05),
          trained("rate × 2.83, 1e-3", "val_loss", sweep("rate", qk_lr_scale=LARGER, lr="0.001"), SLOW_ROOT, [0], .05),
-         trained("3e-3", "val_loss", sweep("rate", qk_lr_scale=LARGER, lr="0.003"), FAST_ROOT, [0], .05)],
+         trained("3e-3", "val_loss", sweep("rate", qk_lr_scale=LARGER, lr="0.003"), FAST_ROOT, [0], .05),
+         trained("one seed on Tiny Shakespeare: undivided, start and rate × 0.354", "val_loss", tried("absorbed", "none"),
+                 tried("plain"), [0], .05)],
     38: [trained("AdamW, start × 0.354 less divisor d_k, and percent of seeds in which it is higher: last deviation of "
                  "the scores, 1e-3", "score_std_last", sweep("start", qk_init_scale=SMALLER, lr="0.001"), SLOW_D_K,
                  [None, 100]),
          trained("3e-3", "score_std_last", sweep("start", qk_init_scale=SMALLER, lr="0.003"), FAST_D_K, [None, 100]),
          trained("validation loss, 1e-3", "val_loss", sweep("start", qk_init_scale=SMALLER, lr="0.001"), SLOW_D_K),
-         trained("3e-3", "val_loss", sweep("start", qk_init_scale=SMALLER, lr="0.003"), FAST_D_K)],
+         trained("3e-3", "val_loss", sweep("start", qk_init_scale=SMALLER, lr="0.003"), FAST_D_K),
+         trained("one seed on Tiny Shakespeare, 3e-3: last deviation of the scores", "score_std_last", tried("start"),
+                 tried("plain", "dk"), [None, 100])],
     # One step of the grid of rates is a factor of 2.
     39: [Line("best rate at width 64 over that at width 256: d_k", rate_ratio("dk"), [0], NONE, [1], 1),
          Line("√d_k", rate_ratio("sqrt_dk"), [0], NONE)],
     41: [trained("2 layers, learned scales less √d_k, and percent of seeds in which it is higher: validation loss, "
                  "init unit", "val_loss", scored("learned", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
-         trained("init gpt2", "val_loss", scored("learned", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0])],
+         trained("init gpt2", "val_loss", scored("learned", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0]),
+         trained("6 layers, a scale for each, init unit", "val_loss", sweep("learned", scale_learned="layer"),
+                 sweep("learned", scale_learned="no"), [None, 0]),
+         Line("mean scale of its middle layers less that of the first and the last, and percent of seeds in which it is "
+              "higher:", middle_less_ends(), [0], NONE, [None, 100])],
     42: [trained("log n less √d_k, and percent of seeds in which it is higher: validation loss, init unit",
                  "val_loss", scored("ssmax", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
-         trained("init gpt2", "val_loss", scored("ssmax", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0])],
+         trained("init gpt2", "val_loss", scored("ssmax", "gpt2"), scored("sqrt_dk", "gpt2"), [None, 0]),
+         trained("one seed on Tiny Shakespeare, 256 keys", "val_loss", tried("log"), tried("long"), [None, 0])],
+    # "Rest" is to move less than W_V until the end of the warmup.
+    43: [line for start, init, scale in (
+             ("distance moved by step 100 as a share of the start, and percent of seeds in which it is higher: init gpt2",
+              "gpt2", "1"), ("a tenth of that for W_Q and W_K", "gpt2", "0.1"), ("init unit, not small", "unit", "1"))
+         for line in (
+             trained(f"{start}, W_Q and W_K less W_V", "moved", weights(init, scale, "100", "qk"),
+                     weights(init, scale, "100", "v"), [None, 0] if init == "gpt2" else ()),
+             trained("effective rank of W_Q W_Kᵀ at step 1000 less that at 1", "rank", weights(init, scale, "1000", "qk"),
+                     weights(init, scale, "1", "qk"), [None, 0] if init == "gpt2" else ()))],
     44: [Line("d_k 64, 64 keys: entropy as a share of the possible, cosines", mean(evenness, 64, 1000, score="cosine"),
               [64], NONE, [1], .01),
          Line("times √d_k", mean(evenness, 64, 1000, score="cosine"), [64], TIMES_ROOT),
          trained("cosines times √d_k less √d_k, and percent of seeds in which it is higher: validation loss, init "
                  "unit", "val_loss", scored("cosine", "unit"), scored("sqrt_dk", "unit"), [None, 0]),
-         trained("bare cosines less cosines times √d_k, 3e-3", "val_loss", sweep("cosine", scale_divisor="none"),
+         trained("bare cosines less cosines times √d_k", "val_loss", sweep("cosine", scale_divisor="none"),
                  sweep("cosine", scale_divisor="0.125"), [None, 100])],
     45: [Line("percent of seeds whose validation loss rises from one evaluation to the next, and the largest "
               "change: none", rising("none"), [0], NONE, [100]),
-         Line("√d_k", rising("sqrt_dk"), [0], NONE, [0])],
-    46: [trained(f"{heads} heads, {words} less √d_k, and percent of seeds in which the validation loss is higher:",
-                 "val_loss", sweep("heads", heads=heads, scale_divisor=divisor),
+         Line("√d_k", rising("sqrt_dk"), [0], NONE, [0]),
+         Line("one seed on Tiny Shakespeare: none", tried_rise("none"), [0], NONE, [100]),
+         Line("√d_k", tried_rise("sqrt_dk"), [0], NONE, [0])],
+    46: [trained(f"{words} less √d_k", "val_loss", sweep("heads", heads=heads, scale_divisor=divisor),
                  sweep("heads", heads=heads, scale_divisor="sqrt_dk"), [None, 100])
-         for heads, twice in (("4", "181.019336"), ("8", "64"))
-         for words, divisor in (("√d_model", "sqrt_dmodel"), ("none", "none"), ("d_k√d_k", twice))],
+         for heads, twice, first in (("4", "181.019336", "validation loss, and percent of seeds in which it is higher: 4 "
+                                      "heads, √d_model"), ("8", "64", "8 heads, √d_model"))
+         for words, divisor in ((first, "sqrt_dmodel"), ("none", "none"), ("d_k√d_k", twice))],
 }
 
 
@@ -535,6 +591,8 @@ def main():
             judged = judge(claim, *measure(LINES[claim.number], options.seed))
         if judged.verdict != claim.verdict:
             differing.append(f"claim {claim.number} is {judged.verdict}, in docs/claims.md {claim.verdict}")
+        elif judged.measured != claim.measured and options.seed == 1:
+            differing.append(f"claim {claim.number} has other figures in docs/claims.md")
         if options.csv:
             csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerow(judged)
         else:

@@ -1,4 +1,4 @@
-"""What tests/report_page.py and tests/report_decoder.py share: the program, its pages in headless Chromium, and checks
+"""Shared by tests/report_page.py and tests/report_decoder.py: the program, its pages in headless Chromium, and checks
 that are counted.
 
 They work in a directory of their own or, as `--keep DIR`, in that one, which stays. It needs Debian's python3-selenium
@@ -31,7 +31,7 @@ failures = []
 
 
 def train(*words):
-    """What the program prints; it may say that training diverged."""
+    """Returns the output of the program; it may say that training diverged."""
     done = subprocess.run([TRAIN, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
                           env={**os.environ, "OMP_WAIT_POLICY": "passive"})
     if done.returncode not in (0, 3):
@@ -74,7 +74,7 @@ def chromium(arguments):
 
 
 class Page:
-    """What is at `path`, opened, and its checks."""
+    """Opens the page at `path`, and checks it."""
 
     def __init__(self, browser, path):
         self.browser, self.path, self.checks = browser, path, 0

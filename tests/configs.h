@@ -1,5 +1,5 @@
-/* Configs to load, in a directory of their own and named c.ini. Errors are compared as a whole: a message is part of
-   the interface. */
+/* Configs to load, named c.ini, in a new directory. Errors are compared as a whole: a message is part of the
+   interface. */
 #pragma once
 
 #include "setting.h"
@@ -11,7 +11,7 @@ static char start[4096];
 static Config config, again;
 static SweepAxes axes;
 
-/* Loads a config with this text and tells whether it was accepted; otherwise err has the reason. */
+/* Loads a config with this text. Returns whether it was accepted; otherwise err has the reason. */
 static inline bool load_with(const char *text, size_t count, const char *const *overrides) {
     put_text("c.ini", text);
     return works(config_load(&config, &axes, "c.ini", overrides, count));

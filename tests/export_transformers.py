@@ -43,7 +43,7 @@ CASES = """
 
 
 def ours(*words):
-    """What ./train prints, as it is: line ends stay what they are."""
+    """Returns the output of ./train, with its line ends."""
     done = subprocess.run([ROOT / "train", *map(str, words)], capture_output=True, check=False)
     if done.returncode:
         sys.exit(f"./train {' '.join(map(str, words))}: {done.stderr.decode()}")

@@ -1,5 +1,5 @@
 /* Reads the files of tests/fixtures/, which PyTorch computed: safetensors with F64 and I32, a config in __metadata__.
-   Whatever does not fit fails the test that reads it, and so does a tensor that no one asked for. */
+   A file that does not fit fails the test that reads it, and so does a tensor that was not read. */
 #pragma once
 
 #include "temporary.h"

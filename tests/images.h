@@ -1,4 +1,4 @@
-/* Pictures read back from their files by stb_image, and what colours are in them. */
+/* Pictures read back from their files by stb_image, and the colours in them. */
 #pragma once
 
 #include "temporary.h"

@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def run(commands, directory):
-    """What the commands print; a command that fails ends this program."""
+    """Returns the output of the commands; a command that fails ends this program."""
     done = subprocess.run(["bash", "-e"], input=commands, cwd=directory, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"lesson: exit status {done.returncode}:\n{commands}{done.stderr}")

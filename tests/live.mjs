@@ -9,6 +9,7 @@ const [page, file, steps, ...keys] = process.argv.slice(2);
 const parts = JSON.parse(fs.readFileSync(page, "utf8").match(/<script type="application\/json" id="live">(.*)<\/script>/)[1]);
 const unpacked = name => zlib.gunzipSync(Buffer.from(parts[name], "base64"));
 vm.runInThisContext(parts.worker.slice(0, parts.worker.indexOf("/* A worker")) + "; globalThis.Model = Model;");
+vm.runInThisContext(fs.readFileSync(new URL("live_hash.js", import.meta.url), "utf8"));
 const archive = keys.at(-1)?.endsWith(".zip") ? keys.pop() : null;
 const set = keys.map(key => key.match(/(\w+)\.(\w+)=(.*)/)).map(([, section, name, value]) => `[${section}]\n${name} = ${value}\n`);
 try {
@@ -16,13 +17,13 @@ try {
     const model = new Model(new WebAssembly.Module(unpacked("module")), config, unpacked("corpus").toString());
     const begin = process.cpuUsage().user;
     for (let step = 0; step < steps; step++) {
-        const loss = model.train();
+        const loss = model.call("step");
         if (step % 20 === 0) console.log(`step ${step}: ${loss.toFixed(6)}`);
     }
     console.error(`${((process.cpuUsage().user - begin) / 1000 / steps).toFixed(1)} ms of a processor per step`);
     console.log(`validation: ${model.evaluate().loss.toFixed(6)}`);
-    console.log(`parameters: ${model.hash()}`);
-    if (archive) fs.writeFileSync(archive, Buffer.from(await model.archive("run", "", []).arrayBuffer()));
+    console.log(`parameters: ${hash(model)}`);
+    if (archive) fs.writeFileSync(archive, Buffer.from(await model.archive("run", "").arrayBuffer()));
 } catch (error) {
     console.log(error.message);
     process.exit(1);

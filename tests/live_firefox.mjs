@@ -14,17 +14,17 @@ page.on("console", message => said.push(message.text()));
 page.on("pageerror", error => said.push(String(error)));
 await page.setViewport({width: 1280, height: 900});
 await page.goto(pathToFileURL("docs/live.html").href);
-const hash = await page.evaluate(async steps => {
-    const source = live_parts.worker + `; onmessage = ({data}) => {
+const hash = await page.evaluate(async (steps, hashes) => {
+    const source = live_parts.worker + hashes + `; onmessage = ({data}) => {
         const model = new Model(new WebAssembly.Module(data.module), data.config, data.corpus);
-        for (let step = 0; step < ${steps}; step++) model.train();
-        postMessage(model.hash());
+        for (let step = 0; step < ${steps}; step++) model.call("step");
+        postMessage(hash(model));
     }`;
     const worker = new Worker(URL.createObjectURL(new Blob([source], {type: "text/javascript"})));
     const config = live_parts.presets[0].config.replace(/every = .*/g, "every = 0") + "[attention]\nscale_divisor = sqrt_dk\n";
     worker.postMessage({module: await live_module, corpus: await live_corpus, config});
     return new Promise(done => { worker.onmessage = ({data}) => done(data); });
-}, STEPS);
+}, STEPS, fs.readFileSync("tests/live_hash.js", "utf8"));
 const expected = fs.readFileSync("tests/live.txt", "utf8").match(/demo 200[^]*?parameters: (\w+)/)[1];
 if (picture) {
     await page.evaluate(() => start(true));

@@ -3,9 +3,9 @@
 moved while its model learns; the program's own words name a mistake; nothing is loaded from anywhere.
 
 tests/live_page.py --shots DIR       saves pictures of the page instead, at three sizes and while it trains
-tests/live_page.py --picture FILE    saves one after 500 steps, for README
+tests/live_page.py --picture FILE    saves one after 500 steps, for docs/live.md
 """
-import json, os, re, sys, time, zipfile
+import json, math, os, re, sys, time, zipfile
 
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -40,6 +40,8 @@ def shorten(page, steps, more=""):
 
 
 def trains(page):
+    page.js("live_parts.worker += arguments[0]", open(os.path.join(ROOT, "tests/live_hash.js")).read() +
+            "actions.hash = () => say({hash: hash(model)}); actions.config = () => say({config: model.text(model.call('config'))});")
     shorten(page, 60) # all of them before the end of warmup, so that the rates are those of 1000 steps
     press(page, Keys.SPACE)
     wait(page, "training.lanes.length === 4 && training.lanes.every(lane => lane.done)")
@@ -57,7 +59,7 @@ def is_steered(page):
     """The model that began undivided is divided by 8 at step 10, and its attention thaws."""
     shorten(page, 40)
     page.js("start(false)")
-    wait(page, "training.lanes[0].triangles.length")
+    wait(page, "training.lanes[0].triangle")
     before = page.js("return training.lanes[0].entropy.at(-1)[1]")
     for step in range(10):
         page.js("send(training.lanes[0], {do: 'one'})")
@@ -72,13 +74,35 @@ def is_steered(page):
     press(page, Keys.SPACE)
     wait(page, "training.lanes.every(lane => lane.done)")
     page.equal(page.js("return document.querySelectorAll('#train-charts path.mark').length"), 3, "marks, one in each chart")
-    page.js("""const back = document.getElementById("train-back"); back.value = 5; back.dispatchEvent(new Event("input"));""")
-    page.check(f"entropy {before:.2f}" in page.js("return training.lanes[0].element.textContent"), "the slider looks back")
-    page.equal(page.js("return document.querySelectorAll('#train-charts path.now').length"), 3, "where it is, in each chart")
+
+
+def is_reported(page):
+    """The report below is of the models that were trained: their snapshots, and a decoder with their parameters."""
+    wait(page, "runs.every(run => run.result === 'finished') && runs[0].description.steps === 40")
+    page.equal(page.js("return settings.map(setting => setting.label)"), ["undivided — ÷ 8 since step 10", "÷ √d_k (÷ 8)",
+        "÷ 2√d_k (÷ 16)", "÷ d_k (÷ 64)"], "settings of the report")
+    title = page.js("return document.getElementById('title').textContent")
+    page.check(re.match(r"Trained in this page, seed 1: validation loss \d\.\d+ for ", title), title)
+    page.equal(page.js("return all_steps"), [0, 1, 2, 4, 8, 16, 32, 40], "its steps")
+    wait(page, "document.querySelectorAll('#loss svg, #training svg').length === 9")
+    page.equal(page.js("return document.querySelectorAll('.lost').length"), 0, "parts that cannot be shown")
+    last = "Array.from(attend(runs[arguments[0]], nearest(runs[arguments[0]]), 1, 0, null).w)"
+    for lane in range(4):
+        page.near(page.js(f"return {last}", lane), page.js("return Array.from(training.lanes[arguments[0]].triangle.w)", lane), 1e-5,
+                  f"weights of model {lane} at the last step")
+    page.js("set_text('The old ferry')")
+    wait(page, "runs.every(run => run.own?.T === 13)")
+    for lane in (0, 1):
+        weights = page.browser.execute_async_script("""const done = arguments[1], {worker} = training.lanes[arguments[0]];
+            worker.addEventListener("message", ({data}) => data.attention && done(Array.from(data.attention.weights.slice(-13 * 13))));
+            worker.postMessage({do: "read", text: "The old ferry"});""", lane)
+        page.near(page.js(f"return {last}", lane), weights, 1e-5, f"weights of model {lane} for a sentence that is typed")
+    wait(page, "current().curve")
+    page.js("set_text(null)")
 
 
 def is_taken_away(page):
-    """What a click saves is read by ./train, to the loss that the page has."""
+    """A file that a click saves is read by ./train, with the loss of the page."""
     loss = page.js("return training.lanes[0].evaluations.at(-1)[1]")
     page.js("training.lanes[0].element.querySelector('.saves button').click()")
     path = os.path.join(os.getcwd(), "downloads", f"{page.js('return data.title')}_none_seed1.zip")
@@ -87,8 +111,8 @@ def is_taken_away(page):
         time.sleep(.1)
     with zipfile.ZipFile(path) as archive:
         archive.extractall()
-    page.equal(sorted(name for name in os.listdir("none_seed1") if "." in name), ["attention.csv", "attention.png", "config.ini",
-        "entropy.svg", "loss.svg", "metrics.csv", "run.json", "samples.txt", "score_std.svg", "vocab.json"], "its files")
+    page.equal(sorted(name for name in os.listdir("none_seed1") if "." in name), ["attention.csv", "config.ini", "metrics.csv",
+        "run.json", "samples.txt", "vocab.json"], "its files")
     said = re.search(r"validation loss (\S+)", browser.train("eval", "none_seed1"))
     page.near([float(said.group(1))], [loss], 1e-4, "the loss of a run that was taken away")
 
@@ -106,7 +130,7 @@ def says_mistakes(page):
     page.check(not page.js("return document.getElementById('train-words').classList.contains('failed')"), "no mistake any more")
     for i in range(3):
         page.js("document.getElementById('train-preset').value = arguments[0]; choose_preset(); start(false)", i)
-        wait(page, "training.lanes.every(lane => lane.triangles.length)")
+        wait(page, "training.lanes.every(lane => lane.triangle)")
 
 
 def loads_nothing(page):
@@ -135,12 +159,16 @@ def shots(page, directory):
 
 
 def picture(page, path):
-    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                 {"width": 1100, "height": 1010, "deviceScaleFactor": 1, "mobile": False})
+    """The four lanes and what stands above them, as wide as a page of docs on GitHub."""
+    def size(height):
+        page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                     {"width": 862, "height": height, "deviceScaleFactor": 1, "mobile": False})
+    size(1010)
     press(page, Keys.SPACE)
     wait(page, "training.lanes.length && training.lanes.every(lane => lane.step > 500)", 900)
     press(page, Keys.SPACE)
     page.js("scrollTo(0, 0)")
+    size(math.ceil(page.js("return document.getElementById('lanes').getBoundingClientRect().bottom")))
     page.browser.save_screenshot(path)
 
 
@@ -153,7 +181,7 @@ def main(arguments):
         elif kind == "--picture":
             picture(page, path)
         else:
-            for test in (trains, is_steered, is_taken_away, says_mistakes, loads_nothing):
+            for test in (trains, is_steered, is_reported, is_taken_away, says_mistakes, loads_nothing):
                 test(page)
             page.quiet()
             print(f"docs/live.html: {page.checks} checks")

@@ -1,5 +1,5 @@
-/* Directories that are locked on several hosts and on file systems whose flock is no help. The functions below stand in
-   for the library's. */
+/* Directories that are locked on several hosts, and on file systems whose flock fails or does not lock. The functions
+   below stand in for the library's. */
 #pragma once
 
 #include <errno.h>
@@ -13,8 +13,8 @@ int gethostname(char *name, size_t size) {
     return 0;
 }
 
-/* What flock does: what the system does; fails, as on Lustre; is granted to all, as between machines. The last is no
-   stand-in for two processes of one host. */
+/* The behaviour of flock: the system's; it fails, as on Lustre; it is granted to all, as between machines. The last
+   does not stand for two processes of one host. */
 enum { FLOCK, NO_FLOCK, FLOCK_FOR_ALL };
 static int flocks = FLOCK;
 int flock(int file, int operation) {

@@ -15,7 +15,7 @@
 #error "differences need the double build"
 #endif
 
-/* A model and a batch. What is 0 is taken from the tiny shape, whose H*D is not C. */
+/* A model and a batch. Sizes that are 0 are those of the tiny shape, whose H*D is not C. */
 typedef struct {
     const char *name;
     size_t L, C, H, D, F, V, T, B, threads;
@@ -24,6 +24,7 @@ typedef struct {
     size_t answers;            /* only every such target counts; 0: all */
     bool post, relu, no_bias, untied, plain;
     double dropout;
+    double mistake; /* relative, that a check of gradients must find; 0: is not tried */
     ScaleDivisor divisor;
     Init init;
 } Case;

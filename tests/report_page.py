@@ -177,7 +177,7 @@ class Page(shared.Page):
         self.browser.refresh()
 
     def finish(self, limit):
-        """What holds for every page."""
+        """Checks what every page must have."""
         size, name = os.path.getsize(self.path), self.name.replace("/", "_").replace(".html", "")
         self.check(size < limit, f"{size} bytes, of at most {limit}")
         for words in ("undefined", "NaN", "[object"):
@@ -749,11 +749,12 @@ def side_by_side(page, settings):
     does a thumbnail."""
     shown = min(settings, 4)
     page.equal(len(page.all("#sides svg")), shown, "matrices side by side")
-    marks = lambda: page.js("return sides.map(s => s.chosen[0].getAttribute('y') + ',' + s.chosen[1].getAttribute('x'))")
+    marks = lambda: page.js("return sides.map(s => s.chosen.getAttribute('d').match(/M[\\d.]+ [\\d.]+/g).join())")
     at = lambda query, key: page.js("""const s = sides[0], m = s.svg.viewBox.baseVal; return [
         (s.left + (arguments[1] + .5) * s.cell) / m.width, (s.top + (arguments[0] + .5) * s.cell) / m.height]""", query, key)
     page.hover("#sides figure:first-child svg", *at(9, 4))
-    crosses = lambda query, key: page.js("return sides.map(s => (s.top + arguments[0] * s.cell) + ',' + (s.left + arguments[1] * s.cell))", query, key)
+    crosses = lambda query, key: page.js("""return sides.map(({left, top, cell}) => `M${left} ${top + arguments[0] * cell},` +
+        `M${left + arguments[1] * cell} ${top + arguments[1] * cell}`)""", query, key)
     page.equal(marks(), crosses(9, 4), "the crosses of query 9, key 4")
     weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
     said = [float(re.search(r"weight ([\d.]+)", p.text)[1]) for p in page.all("#sides figure div > p:first-child")]
@@ -803,7 +804,7 @@ def sweep_words(page, path):
 
 
 def order(page, first):
-    """What a page begins with: attention, of runs that are compared the table of what differs."""
+    """A page begins with attention; a comparison begins with the table of the keys that differ."""
     page.equal(page.js("return document.querySelector('main > section').id"), first, "the first section")
     page.equal(page.js("return document.querySelector('nav a').getAttribute('href')"), "#" + first, "the first link")
 

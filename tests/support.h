@@ -1,5 +1,5 @@
-/* What the tests share: cmocka with the headers it needs, comparisons that print both numbers and the place (cmocka
-   1.1.5 compares floats only), and arrays of random numbers. */
+/* Functions that the tests share: cmocka with the headers it needs, comparisons that print both numbers and the place
+   (cmocka 1.1.5 compares floats only), and arrays of random numbers. */
 #pragma once
 
 #include <stdarg.h>
@@ -68,12 +68,12 @@ static inline __attribute__((format(printf, 5, 6))) void support_that(const char
 /* The error that ended the last statement of `works`; STATUS_OK where none did. */
 static Error err;
 
-#ifndef __clang__ /* gcc takes what only other statements set for variables that the jump of `works` may spoil */
+#ifndef __clang__ /* gcc warns that the jump of `works` might change variables which only other statements set */
 #pragma GCC diagnostic ignored "-Wclobbered"
 #endif
 
-/* Runs a statement, and tells whether it ended without an error; otherwise err has it. As after protect, all blocks
-   made by a statement that failed are gone. Variables that such a statement set must not be read. */
+/* Runs a statement. It is true if the statement ended without an error; otherwise err has the error. As after protect,
+   all blocks made by a statement that failed are released. Variables that such a statement set must not be read. */
 #define works(...)                                                                                                     \
     __extension__({                                                                                                    \
         Protection protection_ = {innermost_protection, &err, memory_mark()};                                          \
@@ -103,8 +103,8 @@ static inline void support_error(const char *file, int line, Status status, cons
     _fail(file, line);
 }
 
-/* Arrays of exactly the asked length, so that AddressSanitizer sees the first step beyond. What is drawn depends on the
-   order of the calls within one test alone. */
+/* Arrays of exactly the given length, so that AddressSanitizer sees the first access beyond. The numbers depend only
+   on the order of the calls within one test. */
 static uint32_t support_stream;
 
 static inline real *reals(size_t count) { return memory_make(count, sizeof(real), "an array"); }
@@ -128,7 +128,7 @@ static inline void random_tokens(int32_t *tokens, size_t count, size_t V) {
     Rng rng = rng_make(20240607, RNG_BATCH, support_stream++);
     for (size_t i = 0; i < count; i++) tokens[i] = (int32_t)rng_below(&rng, i, V);
 }
-/* Each test's teardown: frees all that it made, and forgets the protects that a failed assertion has left. */
+/* Each test's teardown: frees all that it made, and removes the protects that a failed assertion did not end. */
 static inline int support_release(void **state) {
     (void)state;
     innermost_protection = NULL;

@@ -253,7 +253,7 @@ static void in_numbers(void **state) {
     assert_non_null(strstr(show(COLORS_NONE, 12), "\n\na␣↵\ufffd\ufffd\n\nfirst\n 1.\n na 40\n 25 25 25\n\nsecond\n"));
 }
 
-/* How many columns the line at `text` takes. Its escape sequences may select colours and nothing else, and none is
+/* Returns the number of columns of the line at `text`. Its escape sequences may only select colours, and none is
    selected at its end. */
 static size_t columns_of(const char *text, TerminalColors colors) {
     size_t columns = 0;

@@ -1,4 +1,4 @@
-/* What is drawn: text that is there, ink where it belongs, pixels that come back from the file. */
+/* The canvas: text, ink at the right places, and pixels that are read back from the file. */
 #include "images.h"
 
 static const Color black = {0, 0, 0};

@@ -1,6 +1,5 @@
-/* base/safetensors, with the tensors of a model: what is saved is what is loaded, bit for bit, in a
-   file that other programs read; and whatever else a file may hold is refused by name, the parameters left as they
-   were. */
+/* base/safetensors, with the tensors of a model. A file is loaded as it was saved, bit for bit, and other programs can
+   read it. Any other content is refused by name, and the parameters stay unchanged. */
 #include "temporary.h"
 
 #include <unistd.h>
@@ -19,10 +18,10 @@ static const ModelShape SMALL = {.T = 4,
                                  .bias = true,
                                  .tied = true};
 
-/* A saved checkpoint of SMALL, in memory, and what may be made of it. */
+/* A saved checkpoint of SMALL, in memory, and arrays to load it into. */
 static struct {
     TensorTable table;
-    real *saved, *flat, *before; /* before: what flat held, and must hold after a refusal */
+    real *saved, *flat, *before; /* before: the content of flat, which a refusal must not change */
     char *header, *data;
     size_t header_size, data_size, size;
 } c;
@@ -291,15 +290,6 @@ static void cut_short(void **state) {
     refuse(temporary, "directory");
 }
 
-static void saving_fails(void **state) {
-    (void)state;
-    assert_fails(STATUS_FAILED, in("missing/model"), save(in("missing/model"), &c.table, c.saved));
-    assert_false(path_exists(in("missing")));
-    assert_false(works(save(temporary, &c.table, c.saved))); /* a directory stands there */
-    assert_false(works(save(in("model/below"), &c.table, c.saved)));
-    load(in("model"), &c.table, c.flat);
-}
-
 /* Arrays of every type, of no dimension to four, with metadata. */
 static void any_arrays(void **state) {
     (void)state;
@@ -347,7 +337,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CHECKPOINT_TEST(round_trip),      CHECKPOINT_TEST(file_layout),     CHECKPOINT_TEST(other_writers),
         CHECKPOINT_TEST(headers_refused), CHECKPOINT_TEST(offsets_refused), CHECKPOINT_TEST(cut_short),
-        CHECKPOINT_TEST(saving_fails),    CHECKPOINT_TEST(any_arrays),
+        CHECKPOINT_TEST(any_arrays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* run/checkpoint: a saved checkpoint is never lost. It is saved again and again, each time by a process that dies
-   before the n-th file call, or whose n-th file call fails. After any of that the last checkpoint, or the one before
-   where the new one had not taken its place, loads bit for bit; loading changes nothing; and the next save succeeds.
-   What the system may write in another order when the power fails is flushed in the order that keeps this true. The
-   functions below stand in for the library's. */
+   before the n-th file call, or whose n-th file call fails. After that the last checkpoint, or the one before if the
+   new one had not replaced it, loads bit for bit. Loading changes nothing, and the next save succeeds. Files are
+   flushed in an order that makes this true also when the power fails. The functions below stand in for the
+   library's. */
 #include "training.h"
 
 #include <dlfcn.h>
@@ -172,10 +172,11 @@ static void assert_unchanged(char *before) {
     memory_free(before);
 }
 
-/* Asserts that there is only what an undisturbed save leaves: no new name. */
+/* Asserts that there are only the files of an undisturbed save: no new name. */
 static void assert_clean(void) { assert_true(shell("test \"$(ls run/checkpoint)\" = last.safetensors")); }
 
-/* A save of `step` whose call n dies or fails. 99: it died; 0 or 1: done or refused; and whether it was reached. */
+/* Saves `step`; call n dies or fails. Returns 99 if it died, 0 or 1 if the save was done or refused. *reached: there
+   was a call n. */
 static int trouble(size_t step, long n, bool dies, bool *reached) {
     int ended = 0;
     fflush(NULL);
@@ -193,8 +194,8 @@ static int trouble(size_t step, long n, bool dies, bool *reached) {
     return status == 99 ? 99 : status & 1;
 }
 
-/* Checks what a save of `step` left that came to `status`, from a checkpoint of `before`. Returns the step of the
-   checkpoint that is there now. */
+/* Checks the files after a save of `step` that ended with `status`, from a checkpoint of `before`. Returns the step of
+   the checkpoint that is there now. */
 static size_t check_after(size_t before, size_t step, int status, const char *what, long n) {
     char *before_loading = listing();
     long loaded = load();
@@ -232,9 +233,9 @@ static void saves_in_trouble(void **state) {
     assert_true(taken[0] > 15 && taken[1] > 8);
 }
 
-/* What must be on disk before what when the power fails: the logs before the checkpoint that names their sizes, its
-   numbers before its name, its name before the next row of a log. The first checkpoint comes before run.json, and that
-   before any row. */
+/* The order in which files are flushed, so that a checkpoint survives when the power fails: the logs before the
+   checkpoint that names their sizes, its numbers before its name, its name before the next row of a log. The first
+   checkpoint comes before run.json, and run.json before any row. */
 static void order_on_disk(void **state) {
     (void)state;
     static const char save[] = "fsync metrics.csv\n"
@@ -293,7 +294,7 @@ static void intention_first(void **state) {
     assert_true(config_ini && run_json && cut && config_ini < run_json && run_json < cut);
 }
 
-/* Nothing that is not understood is taken for absent, changed or removed. */
+/* A file that cannot be read counts as present, and is neither changed nor removed. */
 static void not_understood(void **state) {
     (void)state;
     static const struct {

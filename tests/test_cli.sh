@@ -679,6 +679,7 @@ check_match "stdout of: $name" '^; 2 runs, 2 at a time with 4 threads each' "$(c
 ends 0 "$train" sweep sweep.ini --jobs 9 --out jobs
 check_match "stderr of: $name" 'in jobs: 2 runs, 2 at a time with 1 thread each' "$(cat "$said/err")"
 check "all but the times of two sweeps" "$(sed 's/,[^,]*$//' kept/summary.csv)" "$(sed 's/,[^,]*$//' jobs/summary.csv)"
+refuses 2 'runs/tiny is a directory of results, not a config; to resume it: ./train resume runs/tiny' "$train" runs/tiny
 refuses 2 '--jobs 2 is for a sweep, and runs/tiny is none' "$train" resume runs/tiny --jobs 2
 
 # --- a sweep that is stopped, or killed, and resumed: the same table as of one that was not
@@ -951,7 +952,7 @@ refuses 2 'theory exists' "$train" theory --d-k 1 --samples 2 --out theory
 refuses 2 'directory is not the directory of a run' "$train" theory --d-k 1 --samples 2 --out directory --force
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --force --csv
 check "rows of a theory.csv made with --force" 9 "$(grep -c '' theory/theory.csv)"
-# What is left of a theory that was killed is no reason to refuse the next.
+# The files of a theory that was killed are no reason to refuse the next.
 mv theory/run.json theory/run.json.new && rm -r theory/report.html theory.old
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --csv
 check "files of a theory in a directory that was left" "report.html run.json theory.csv" "$(cd theory && echo *)"

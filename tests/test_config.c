@@ -1,5 +1,5 @@
-/* The config: what each key is by default, what it takes, --set and [sweep], and that whatever config_write prints
-   config_load reads back. How a file may be written is tested in test_config_file.c. */
+/* The config: the default of each key, the values that it accepts, --set and [sweep]. config_load reads back
+   everything that config_write prints. The grammar of a file is tested in test_config_file.c. */
 #include "configs.h"
 
 static void defaults(void **state) {
@@ -226,7 +226,7 @@ static void sweeps(void **state) {
     loads_set("", "sweep.lr=0.0000000000000000000000000000000000000000000000000000000000000001, 1e-3");
     assert_string_equal(axes.axis[0].values[0], "1e-64");
     assert_string_equal(axes.axis[0].values[1], "0.001");
-    /* Each combination is checked for what concerns several keys. */
+    /* Rules that concern several keys are checked for each combination. */
     loads("[model]\nd_model = 9\n[sweep]\nheads = 3, 9, 2\n");
     combinations_config(&config, &axes, 1, &again);
     assert_int_equal(again.model.d_k, 1);

@@ -142,7 +142,7 @@ static void vocabulary_file(void **state) {
     assert_fails(STATUS_FAILED, "missing", vocabulary_save(&v, &no_directory, in("missing/vocab.json")));
 }
 
-/* Of what is refused, seeds/vocabulary of the fuzz target has the kinds. */
+/* Every kind of refused file is in seeds/vocabulary of the fuzz target. */
 static void vocabulary_file_refused(void **state) {
     (void)state;
     const char *path = put_text("vocab.json", "[\"b\", \"a\"]");
@@ -206,7 +206,7 @@ static void corpus_of_a_file(void **state) {
     Corpus corpus;
     Vocabulary given;
     uint32_t characters[16];
-    /* The mark at the head is left out; U+FEFF anywhere else is a character like others. */
+    /* The mark at the start is omitted; U+FEFF anywhere else is a character like others. */
     const char *path = put_text("corpus.txt", "\xEF\xBB\xBF\xEF\xBB\xBF"
                                               "baé\xEF\xBB\xBF");
     corpus = corpus_load(path, NULL, 0.4, 1);

@@ -1,5 +1,5 @@
-/* Training is deterministic: the same seed and number of threads leave the same files, bit for bit, in this process
-   and in others, whose addresses differ. Other numbers of threads change the order of sums at most. */
+/* Training is deterministic: the same seed and number of threads give the same files, bit for bit, in this process and
+   in others, whose addresses differ. Other numbers of threads change the order of sums at most. */
 #include "training.h"
 #include "training_pass.h"
 
@@ -32,7 +32,7 @@ static void train_elsewhere(const char *ini, const char *run, size_t threads) {
     assert_int_equal(status, 0);
 }
 
-/* Takes the third column, the seconds, out of metrics.csv. Returns the length of what is left. */
+/* Removes the third column, the seconds, from metrics.csv. Returns the new length. */
 static size_t forget_seconds(char *metrics) {
     char *end = metrics;
     int column = 0;
@@ -220,7 +220,7 @@ static void threads_agree_within_rounding(void **state) {
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
         const double tolerance =
-            matmul_is_own() || cases[n].bf16 ? 0 : rounding(&cases[n]); /* own products: the same bits */
+            matmul_is_own() || cases[n].bf16 ? 0 : rounding(&cases[n]); /* the program's products: the same bits */
         double losses[COUNT_OF(THREADS)];
         real *gradients[COUNT_OF(THREADS)];
         for (size_t t = 0; t < COUNT_OF(THREADS); t++) {

@@ -35,7 +35,7 @@ static void messages(void **state) {
     assert_string_equal(err.message, "line 7: reason");
 }
 
-/* What was undone, a letter each, in order. */
+/* The blocks that were undone, a letter each, in order. */
 static char undone[16];
 static void note_undone(void *block) { text_append(undone, sizeof undone, "%c", *(char *)block); }
 static void fail_undone(void *block) {
@@ -63,7 +63,7 @@ static void fail_with_letters(void *argument) {
     usage_error("the first of %s", (const char *)argument);
 }
 
-/* An error gives back what was made since the innermost protect, the newest first, also where an undo fails. */
+/* An error releases what was made since the innermost protect, the newest first, also where an undo fails. */
 static void protected_calls(void **state) {
     (void)state;
     int calls = 0;

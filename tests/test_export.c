@@ -1,5 +1,5 @@
-/* src/verbs/export.c: which models GPT-2 holds, and where each number of a model is in GPT-2's tensors. That
-   transformers computes the same with them is shown by tests/export_transformers.py. */
+/* src/verbs/export.c: the models that GPT-2 can hold, and the place of each number of a model in GPT-2's tensors.
+   tests/export_transformers.py shows that transformers computes the same with them. */
 #include "setting.h"
 #include "training.h"
 

@@ -1,9 +1,8 @@
-/* What happens when the system refuses memory. Each thing the program does is done again and again, every time by a
-   process of its own: first its first request is refused, then its second, until it makes no more. Each time but the
-   last it must say so in an error, and all memory must be given back, which a command that ends does not show
-   (tests/torture, where files are refused as well). The functions below stand in for the library's; they refuse what
-   src/ asks for, for itself and for jansson and stb, not what other libraries ask for themselves, for libgomp ends the
-   program when it gets no memory. */
+/* The system refuses memory. Each operation of the program is repeated, every time by a separate process: first its
+   first request is refused, then its second, until all are granted. Each time but the last it must raise an error and
+   release all memory; a command that ends does not show the latter (tests/torture, where files are refused as well).
+   The functions below stand in for the library's. They refuse the requests of src/, jansson and stb. They grant those
+   of other libraries, since libgomp ends the program without memory. */
 #include "training.h"
 
 #include <dlfcn.h>
@@ -38,7 +37,7 @@ int main(void) {
 
 static struct {
     bool armed;   /* requests are counted */
-    long left;    /* how many requests are granted before it */
+    long left;    /* requests that are granted before it */
     bool refused; /* the request was refused */
     long live;    /* blocks of memory in use */
 } plan;
@@ -98,7 +97,7 @@ typedef void Operation(void);
 enum { SAID = 40, DONE, UNNOTICED, LOST, UNSAID }; /* exit statuses */
 static int attempt(Operation *operation, long granted) {
 #pragma omp parallel num_threads(1)
-    errno = 0; /* libomp takes memory again after a fork */
+    errno = 0; /* libomp allocates memory again after a fork */
     const long before = plan.live;
     const size_t mark = memory_mark();
     plan.armed = true, plan.left = granted;
@@ -114,7 +113,7 @@ static int attempt(Operation *operation, long granted) {
 /* Refuses the first request, then in another process the one `stride` later, and so on. */
 static void refuse_some(Operation *operation, const char *what, long least, long stride) {
     const size_t mark = memory_mark();
-    operation(); /* what libraries take once they keep */
+    operation(); /* libraries allocate some memory once */
     memory_release(mark);
     for (long granted = 0, status = 0; status != DONE; granted += stride) {
         int ended = 0;
@@ -149,7 +148,7 @@ static void use(void) {
     evaluate_run(&run, &model);
 }
 
-/* A picture with text, whose memory stb takes. */
+/* A picture with text, for which stb asks for memory. */
 static void draw(void) {
     static Run run;
     run_open(&run, in("run"), NULL, 0, true);

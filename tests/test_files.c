@@ -1,5 +1,5 @@
-/* base/files: what is read is what was written; a failure is reported and leaves the old content. Each test works in a
-   new directory of its own. Failures are made so that they fail for root as well: a parent that is a regular file, a
+/* base/files: a file is read as it was written; after a failure, which is reported, it has the old content. Each test
+   works in a new directory. Failures are made so that they fail for root as well: a parent that is a regular file, a
    limit on the size of files. */
 #include "temporary.h"
 
@@ -173,7 +173,7 @@ static void flushing_fails(void **state) {
     assert_int_equal(entries(), 1);
 }
 
-/* Whatever is released while a file is written, nothing stays open, and no file has a half. */
+/* If a writer is released while a file is written, nothing stays open, and no file is incomplete. */
 static void released_while_writing(void **state) {
     (void)state;
     const size_t before = open_files(), mark = memory_mark();
@@ -268,8 +268,8 @@ static void there_or_not(void **state) {
     assert_true(path_exists(lengthy));
 }
 
-/* What stands at the path, or at the name that a new file has first: nothing is written through a link, nothing
-       waits for the reader of a pipe, and no device, pipe or directory is replaced. */
+/* Links, pipes and devices at the path, or at the name of the new file: nothing is written through a link, nothing
+   waits for the reader of a pipe, and no device, pipe or directory is replaced. */
 static void links_and_pipes(void **state) {
     (void)state;
     char before[512];
@@ -308,7 +308,7 @@ static void links_and_pipes(void **state) {
     assert_false(path_exists(in("nowhere")));
 }
 
-/* When two write the same file at once, the later one wins, and the other says that it did not. */
+/* When two processes write the same file at the same time, the later one wins, and the other gets an error. */
 static void two_writers(void **state) {
     (void)state;
     FileWriter *first = file_writer_open(&no_directory, in("file"));

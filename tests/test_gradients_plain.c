@@ -11,7 +11,7 @@ static double two_micro_batches(Setup *u, Engine *engine) {
     return sum;
 }
 
-/* What a pass finds where its gradients start: it must not be read. */
+/* Fills the gradients with NaN: a pass must not read what it finds there. */
 static void forget_gradients(Setup *u) {
     for (size_t i = 0; i < u->model.tensors.flat; i++) u->model.gradients[i] = (real)NAN;
 }

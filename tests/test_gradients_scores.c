@@ -45,8 +45,8 @@ static void check_model(const Config *c, const char *name) {
     gradcheck_run(&check);
     for (size_t i = 0; i < check.row_count; i++) {
         const GradientRow *row = &check.rows[i];
-        assert_that(!row->failure, "%s: %s [%zu,%zu] %s by %.3g, the largest gradient is %.3g", name, row->name,
-                    row->at[0], row->at[1], row->failure, row->error, row->largest);
+        assert_that(!row->failed, "%s: %s [%zu,%zu] is off by %.3g, the largest gradient is %.3g", name, row->name,
+                    row->at[0], row->at[1], row->error, row->largest);
     }
     memory_release(mark);
 }
@@ -54,8 +54,8 @@ static void check_model(const Config *c, const char *name) {
 static const char SMALL[] =
     "[model]\nlayers = 2\nheads = 2\nd_model = 4\nd_k = 3\nd_ff = 5\ncontext = 5\ninit = torch\n";
 
-/* Returns whether a pair of options is refused: qk_clip beside what separates a score from W_Q and W_K. The other pairs
-   that are refused are in test_config.c. */
+/* Returns whether a pair of options is refused: qk_clip with an option by which scores are not proportional to W_Q and
+   W_K. The other refused pairs are in test_config.c. */
 static bool is_refused(size_t i, size_t j) {
     static const char *const others[] = {"attention.score", "attention.qk_norm", "attention.softcap"};
     if (strcmp(OPTIONS[j].key, "train.qk_clip") != 0) return false;

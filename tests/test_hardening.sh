@@ -1,5 +1,5 @@
 #!/bin/sh
-# What protects the built program against mistakes in memory, read from the program itself: all of its links are bound
+# The protections of the built program against mistakes in memory, read from the program itself: all of its links are bound
 # before main and read-only afterwards, functions with arrays check their stack, and calls of the C library that know the
 # size of what they write to check it.
 set -u

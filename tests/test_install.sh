@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `make install` puts into an empty root works from any directory, and `make uninstall` removes it and nothing else.
+# `make install` into an empty root: the program works from any directory, and `make uninstall` removes these files alone.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/check.sh

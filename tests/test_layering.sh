@@ -11,7 +11,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# What a folder of src/ may include, apart from itself: folders, and single headers.
+# The includes that a folder of src/ may have, apart from its own: folders, and single headers.
 allowed() {
     case $1 in
     base) echo ;;

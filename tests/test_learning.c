@@ -1,5 +1,5 @@
-/* Learning is right at both ends: an untrained model's loss is that of a guess, by a margin that theory gives, and a
-   run learns a little text by heart. */
+/* The two ends of learning: an untrained model has the loss of a guess, within a margin that theory gives, and a run
+   memorizes a small text. */
 #include "shapes.h"
 #include "training.h"
 
@@ -23,13 +23,13 @@ static double first_loss(ModelShape shape, Init init) {
     return mean;
 }
 
-/* What the output embedding sees, h, comes out of a LayerNorm of gain 1: |h|^2 = C v / (v + epsilon), where the
-   variance v is at least that of two embeddings, 8e-4: C, or up to 1.3 % less. The embedding's entries are N(0,
-   0.02^2), so a row's logits z are independent N(0, s^2), s^2 = 0.02^2 C. With targets drawn apart from them the loss
-   is ln V + ln(mean of e^z over V) - z_target   on average   ln V + s^2 / 2 - (e^(s^2) - 1) / 2V (the mean of e^z is
-   e^(s^2 / 2), and the last term its variance's share in the logarithm). It scatters around that by s / sqrt(rows), for
-   the targets, and by sqrt(2 / V) s^2 / 2, for the logits, if they are the same in every row: both less by sqrt(SEEDS).
-   Allowed are five times that. */
+/* The input h of the output embedding is the output of a LayerNorm of gain 1: |h|^2 = C v / (v + epsilon), where the
+   variance v is at least that of two embeddings, 8e-4. So |h|^2 is C, or up to 1.3 % less. The embedding's entries are
+   N(0, 0.02^2), so a row's logits z are independent N(0, s^2), s^2 = 0.02^2 C. With targets drawn apart from them the
+   loss is ln V + ln(mean of e^z over V) - z_target on average ln V + s^2 / 2 - (e^(s^2) - 1) / 2V (the mean of e^z is
+   e^(s^2 / 2), and the last term its variance's share in the logarithm). It scatters around that by s / sqrt(rows),
+   for the targets, and by sqrt(2 / V) s^2 / 2, for the logits, if they are the same in every row: both less by
+   sqrt(SEEDS). Allowed are five times that. */
 static void starts_at_a_guess(void **state) {
     (void)state;
     ModelShape shape = small_shape(T, 512, 2, 16, V);

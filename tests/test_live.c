@@ -82,7 +82,7 @@ static void trains_as_the_program(void **state) {
     }
 }
 
-/* A run that was taken away before its end is resumed by the program, to the files of a run that never stopped. */
+/* A run that was downloaded before its end is resumed by the program, to the files of a run that never stopped. */
 static void run_is_resumed(void **state) {
     (void)state;
     config_load(&config, NULL, put_text("tiny.ini", tiny("")), NULL, 0);
@@ -145,6 +145,13 @@ static void steering_is_recorded(void **state) {
     Engine engine;
     engine_make(&engine, ENGINE_FAST, 1, &model);
     assert_close(evaluate(&engine, &run.corpus, 0).loss, loss, 0, "its loss");
+    /* At the last step the snapshot of another divisor takes the place of the one before. */
+    size_t before, after;
+    while (live_steps(live) < live_last(live)) live_step(live);
+    live_files(live, &before);
+    live_divide(live, 9);
+    live_files(live, &after);
+    assert_int_equal(before, after);
 }
 
 /* Another divisor from step 5 on gives what switch_step gives. */
@@ -174,17 +181,18 @@ static void attention_of_a_text(void **state) {
     for (size_t step = 0; step < 5; step++) live_step(live);
     const LiveAttention a = *live_attention(live, text);
     assert_true(a.L == 2 && a.H == 2 && a.T == strlen(text));
-    for (size_t head = 0; head < a.L * a.H; head++)
+    for (size_t head = 0; head < a.L * a.H; head++) {
+        assert_close(a.multiplier[head], .25, 0, "head %zu", head);
         for (size_t i = 0; i < a.T; i++) {
             double sum = 0;
             for (size_t j = 0; j < a.T; j++) {
                 const size_t at = (head * a.T + i) * a.T + j;
-                assert_close(a.divided[at], a.scores[at] / 4, 1e-7, "head %zu, query %zu, key %zu", head, i, j);
                 assert_true(j <= i || a.weights[at] == 0);
                 sum += (double)a.weights[at];
             }
             assert_close(sum, 1, 1e-6, "head %zu, query %zu", head, i);
         }
+    }
     /* The logits of the last character under the model's own divisor give the character that sample takes. */
     size_t T, V, best = 0;
     char expected[8] = "";
@@ -202,6 +210,10 @@ static void attention_of_a_text(void **state) {
     const HeadStatistics *statistics = live_statistics(live);
     for (size_t head = 0; head < 4; head++) assert_true(statistics[head].entropy > 0 && statistics[head].entropy < 1);
     assert_true(live_baselines(live)[0] > live_baselines(live)[3]);
+    /* Windows are of the validation split: the target of a token is the next one. */
+    const LiveWindows w = *live_windows(live, 3);
+    assert_true(w.count == 3 && w.T == 16 && memcmp(w.tokens + 1, w.targets, 15 * sizeof *w.tokens) == 0);
+    assert_int_equal(live_windows(live, 100)->count, 4);
     const char *written = memory_copy_text(live_sample(live, "", 40, 1, 7), 40);
     assert_string_equal(live_sample(live, "", 40, 1, 7), written);
 }

@@ -1,6 +1,6 @@
-/* Locks on directories: that one process alone has a directory, also where flock is no help; who is replaced; and that
-   nothing is written once the directory has been moved or taken. A process of another host is a child of this one, in
-   which gethostname says so. */
+/* Locks on directories. Only one process has a directory, also where flock does not lock. Some owners are replaced.
+   Nothing is written after the directory has been moved or locked by another process. A process of another host is a
+   child of this one with another gethostname. */
 #include "sweeping.h"
 
 #include "locks.h"
@@ -97,7 +97,7 @@ static void who_is_replaced(void **state) {
     flocks = FLOCK;
 }
 
-/* A process that nobody has waited for runs no more, and where flock works a copy of a directory is nobody's. */
+/* A zombie counts as ended, and where flock works a copy of a directory has no owner. */
 static void zombies_and_copies(void **state) {
     (void)state;
     siginfo_t info;
@@ -116,8 +116,8 @@ static void zombies_and_copies(void **state) {
     assert_true(shell("[ -z \"$(ls -A elsewhere)\" ] && rm run/owner"));
 }
 
-/* What is in the place of the file is named and stays. An empty file is of a process that was killed before it had
-   written it; it is replaced where flock tells so. */
+/* Anything else in the place of the file is named and stays. An empty file is that of a process that was killed before
+   it had written it; it is replaced where flock is granted. */
 static void other_files(void **state) {
     (void)state;
     make_run();
@@ -172,8 +172,8 @@ static int races(void) {
     return write(results[1], &byte, 1) != 1;
 }
 
-/* One of many takes a directory that is free, or whose owner has ended. Without flock several may replace him; all but
-   the last find that out. */
+/* One of many processes locks a directory that is free, or whose owner has ended. Without flock several may replace
+   the owner; all but the last find that out. */
 static void one_of_many(void **state) {
     (void)state;
     enum { RACERS = 12, ROUNDS = 16 };

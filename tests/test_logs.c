@@ -1,6 +1,5 @@
-/* What the logs hold is what reading them gives back; a resumed run's are cut to where its checkpoint was made; and
-   what is no log of this program is refused. The numbers a run writes are tested in
-   test_run_files.c. */
+/* Logs are read as they were written, those of a resumed run are cut to where its checkpoint was made, and a file that
+   is no log of this program is refused. The numbers that a run writes are tested in test_run_files.c. */
 #include "training.h"
 
 #include <unistd.h>
@@ -241,7 +240,7 @@ static void append_by_header(void **state) {
     assert_true(table.rows == 3 && table.column[METRICS_STEP][2] == 20 && log_last(&table, METRICS_VAL_LOSS) == 3.5);
 }
 
-/* A line that is not whole yet is left out. */
+/* A line that is not whole yet is omitted. */
 static void torn_line(void **state) {
     (void)state;
     put_log("metrics.csv", LOG_METRICS, "@100,2,3,4,5,6,7,\n200,2,3,4,5,,7,\n300,2,3,4,5,6,7,");
@@ -257,7 +256,7 @@ static void torn_line(void **state) {
     assert_refused("metrics.csv:2", logs_read(temporary, LOG_METRICS));
 }
 
-/* Whether a validation loss is the best is decided by its value as rounded in the row. */
+/* The best validation loss is the lowest of those rounded in the rows. */
 static void rounding(void **state) {
     (void)state;
     assert_true(logs_rounded(2.12345678) == 2.123457 && logs_rounded(1e-9) == 1e-9 && logs_rounded(3) == 3);

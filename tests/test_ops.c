@@ -1,7 +1,7 @@
-/* The layers of ops/ in double precision, by what gradients of a whole model do not show: their limits, dropout's
-   masks, and attention with dropout against the naive O(T^2) form, for lengths below, at and above one tile of queries.
-   Gradients are compared with differences in test_gradients_model.c and test_gradients_scores.c, and with the plain
-   engine's in test_gradients_plain.c. */
+/* The layers of ops/ in double precision, where gradients of a whole model do not show enough: their limits, dropout's
+   masks, and attention with dropout against the naive O(T^2) form, for lengths below, at and above one tile of
+   queries. Gradients are compared with differences in test_gradients_model.c and test_gradients_scores.c, and with the
+   plain engine's in test_gradients_plain.c. */
 #include "support.h"
 
 #include "model/attention.h"
@@ -162,7 +162,7 @@ static void attention_with_huge_scores(void **state) {
 
 /* --- dropout */
 
-/* Counts the kept entries of `count`, which must be 1 / (1 - p); all others must be 0. */
+/* Counts the entries of `count` that are not dropped, which must be 1 / (1 - p); all others must be 0. */
 static size_t kept(const real *mask, size_t count, double p) {
     size_t sum = 0;
     for (size_t i = 0; i < count; i++) {

@@ -65,6 +65,7 @@ lr=0.5
 ![loss](images/loss.png)
 END
 printf '# Appendix\n\nNothing.\n' >"$tmp/docs/appendix.md"
+: >"$tmp/docs/theory.md"
 printf '# Front\n\n0.5\n\n## The answer\n\nIt ends at\n2.188.\n\n### In short\n\nAt 1.75.\n\n## More\n\n0.5\n' >"$tmp/front.md"
 cat >"$results/figures.txt" <<'END'
 # A comment.
@@ -92,7 +93,7 @@ At {1.75}.
     best lr=1e-3 scale_divisor=sqrt_dk val_loss
 END
 
-# What page.py writes passes its check, and a second time it writes the same.
+# A page that page.py writes passes its check, and a second time page.py writes the same.
 came=$(page && page --check && sed -n '/^|/p' "$tmp/docs/results.md")
 expected='| validation loss | lr 1e-3 | lr 3e-3 |
 |---|---|---|

@@ -1,7 +1,6 @@
 /* The colours that distinguish curves: their contrast against white, and their distances as people with deuteranopia
-   and protanopia see them. What charts and attention figures must show, read back from their files: sizes, colours
-   where the data put them; and that odd data still make a picture. What they are drawn with is tested in test_canvas.c.
- */
+   and protanopia see them. Charts and attention figures, read back from their files: sizes, and colours where the data
+   put them. Odd data still make a picture. The canvas is tested in test_canvas.c. */
 #include "images.h"
 
 #include "show/chart.h"
@@ -115,7 +114,7 @@ static void colors_rise_in_lightness(void **state) {
     for (int i = 0; i <= 10; i++) assert_true(fabs(heatmap_position(heatmap_weight(i / 10.0)) - i / 10.0) < 1e-12);
 }
 
-/* How many pixels of the colour are left or right of a column. */
+/* Returns the number of pixels of the colour on the left or the right of a column. */
 static size_t count_beside(const Image *image, Color color, int column, bool right) {
     size_t count = 0;
     for (int y = 0; y < image->height; y++)
@@ -175,7 +174,7 @@ static void labels_are_apart(void **state) {
     (void)state;
     enum { CURVES = 12 };
     const double x[] = {0, 1};
-    for (int alone = 0; alone < 2; alone++) { /* whether the first curve ends far above the others */
+    for (int alone = 0; alone < 2; alone++) { /* 1: the first curve ends far above the others */
         double y[CURVES][2];
         Series series[CURVES];
         int last = 0, first, end;
@@ -283,7 +282,7 @@ static void odd_data_still_make_a_chart(void **state) {
 
 enum { T = 48 };
 
-/* Rows of softmax-like weights; above the diagonal lies what must never be seen. */
+/* Rows of softmax-like weights; the numbers above the diagonal must never be seen. */
 static void fill_weights(float *weights, size_t length, unsigned salt) {
     for (size_t query = 0; query < length; query++)
         for (size_t key = 0; key < length; key++) {

@@ -1,5 +1,5 @@
-/* Training with the plain engine: step by step the losses of the fast one, in single and in double precision, for all
-   that the plain engine trains; checkpoints that either engine continues; and what it refuses. */
+/* Training with the plain engine: step by step the losses of the fast one, in single and in double precision, for
+   every model that the plain engine trains; checkpoints that either engine continues; and configs that it refuses. */
 #include "training.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What a terminal, here a pseudo-terminal, shows during a run; and that nothing of it reaches a file. */
+/* The output of a terminal, here a pseudo-terminal, during a run. None of it reaches a file. */
 #include "support.h"
 
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static void one_line_over_another(void **state) {
     assert_shows("");
     progress_update(p, 11, 122, 1000, NAN, NAN, NAN, 35100, 7);
     assert_shows("\rstep 122/1000  35.1k tokens/s  0:07 left"
-                 "                        "); /* what is left of the longer one */
+                 "                        "); /* the rest of the longer one */
     progress_message(p, "step %d", 122);
     assert_shows("\r                                        \rstep 122\n");
     progress_message(p, "again");
@@ -106,8 +106,7 @@ static void never_wider_than_a_terminal(void **state) {
     assert_shows(expected);
 }
 
-/* The line is as wide as the terminal at each update: what is left of a line from before a resize must not wrap
-   either. */
+/* The line is as wide as the terminal at each update: the rest of a line from before a resize must not wrap either. */
 static void follows_a_resize(void **state) {
     (void)state;
     NEED_TERMINAL();

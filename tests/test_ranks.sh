@@ -52,7 +52,7 @@ ranks() {
     shift
     mpirun -q -n "$number" ./train-mpi "$@"
 }
-# What a run leaves, by file, without times, the command and the numbers of threads and ranks.
+# Prints the files of a run, without times, the command and the numbers of threads and ranks.
 contents() {
     (
         if ! cd "$1" || [ ! -s metrics.csv ]; then

@@ -146,7 +146,7 @@ static void save_longer_text(size_t step) {
     snapshot_save(&snapshot, directory_open(in("run")));
 }
 
-/* What cannot be read, or no longer written, leaves the page that there was. */
+/* If a file cannot be read, or the page cannot be written, the old page stays. */
 static void old_page_stays(void **state) {
     (void)state;
     struct rlimit before;
@@ -215,7 +215,7 @@ static void losses_of_ngram_tables(void **state) {
 static const Json *only_model(void) { return js_get(only_run(), "model"); }
 
 /* The page's parameters are those of the last checkpoint. A model that is too large for it, has a weight beyond fp16,
-   or is not wanted is left out; so is a text that is no longer there. A checkpoint that cannot be read is an error. */
+   or is not wanted is omitted; so is a text that is missing. A checkpoint that cannot be read is an error. */
 static void model_in_page(void **state) {
     (void)state;
     CONFIGURE("train.steps=3");

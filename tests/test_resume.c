@@ -74,7 +74,7 @@ static int child_main(char **arguments) {
     return !done ? (int)err.status : outcome.had_finished ? 100 : outcome.signal ? 128 + outcome.signal : 0;
 }
 
-static char said[1200]; /* what the last child said */
+static char said[1200]; /* output of the last child */
 static int child(const char *verb, const char *what, const char *where, size_t threads, long dies, long stops) {
     char command[4096];
     snprintf(command, sizeof command, "/proc/%d/exe child %s %s %s %zu %ld %ld 2>&1", (int)getpid(), verb, what, where,
@@ -91,7 +91,7 @@ static int run(const char *name, size_t threads, long dies, long stops) {
 }
 static int resume(const char *name, long dies, long stops) { return child("resume", in(name), "-", 0, dies, stops); }
 
-/* What children train with: the tiny config, some keys set. */
+/* Sets the config that children train with: the tiny config with some keys set. */
 #define CHILDREN_TRAIN(...)                                                                                            \
     children_train((const char *const[]){"log.checkpoint_every=3", "eval.every=4", "log.every=2",                      \
                                          "log.attention_every=5", "train.steps=8", "train.warmup=2", __VA_ARGS__,      \

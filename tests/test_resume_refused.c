@@ -1,5 +1,5 @@
-/* What is not what the checkpoint was made with is refused, with the difference named, and nothing is written: by
-   resume and, as far as the model goes, by what evaluates or samples. */
+/* A config, model, text or log that differs from the checkpoint's is refused, the difference is named, and nothing is
+   written. resume does so and, as far as the model is concerned, the verbs that evaluate or sample. */
 #include "training.h"
 
 #include <unistd.h>
@@ -79,7 +79,7 @@ static void refusals(void **state) {
     refuse("samples.txt", RAISED);
 }
 
-/* What a checkpoint says is compared with the config, the model and the logs, entry by entry. */
+/* Each entry of a checkpoint is compared with the config, the model and the logs. */
 static void changed_checkpoint(void **state) {
     (void)state;
     static const struct {
@@ -172,8 +172,8 @@ static void fewer_keys(void **state) {
     assert_true(shell("diff run/config.ini fewer/config.ini && diff run/attention.csv fewer/attention.csv"));
 }
 
-/* A version that is not this one had a key more: it may change what is computed. What is not of the config may be
-   more. */
+/* Another version had one more key: it may change what is computed, and is refused. Unknown entries outside of the
+   config are accepted. */
 static void more_keys(void **state) {
     (void)state;
     const char *const path = "run/checkpoint/last.safetensors";
@@ -217,7 +217,7 @@ static void not_finite(void **state) {
     }
 }
 
-/* What was trained is never trained over because its checkpoint is missing. */
+/* A run whose checkpoint is missing is never trained over. */
 static void lost_checkpoint(void **state) {
     (void)state;
     static const char *const lost = "checkpoint/last.safetensors: No such file or directory";
@@ -245,7 +245,7 @@ static void lost_checkpoint(void **state) {
     }
 }
 
-/* checkpoint/ or attention/ is elsewhere: what is written into it would not be in the run's directory. */
+/* checkpoint/ or attention/ is a link: files written into it would not be in the run's directory. */
 static void linked_directories(void **state) {
     (void)state;
     static const char *const parts[] = {"checkpoint", "attention"};

@@ -1,4 +1,4 @@
-/* Where results may be made, and that --force moves what is there and loses nothing. */
+/* The places where results may be made. --force moves an existing directory and loses nothing. */
 #include "temporary.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@ static const char SWEEP[] = "{\"program\": \"sqrtdk\", \"runs\": [{\"name\": \"l
 
 static void begin(ResultsDirectory *results) { results_begin(results, js_parse(OURS, strlen(OURS), "run.json")); }
 
-/* Makes a directory in which results begin, and lets it go. */
+/* Makes a directory in which results begin, and releases it. */
 static char made_at[RESULTS_PATH];
 static void make(const char *out, const char *log_out, bool force) {
     const size_t mark = memory_mark();
@@ -131,7 +131,7 @@ static void make_run_and_sweep(void) {
     put_text("sweep/run.json", SWEEP);
 }
 
-/* What was there is whole under the first free name, and the note says where. */
+/* The old directory is whole under the first free name, which the note says. */
 static void moved(void **state) {
     (void)state;
     const size_t mark = memory_mark();
@@ -169,8 +169,8 @@ static void through_itself(void **state) {
     assert_string_equal(listing(), before);
 }
 
-/* A directory that is empty, or that a killed program left before it had results, is taken, with --force and without;
-   nothing in it is removed. One that has a run.json, or lacks run.json.new, is not taken. */
+/* A directory that is empty, or that a killed program left before it had results, is used, with --force and without;
+   nothing in it is removed. One that has a run.json, or lacks run.json.new, is not used. */
 static void unused(void **state) {
     (void)state;
     static const char *const left[] = {

@@ -1,4 +1,4 @@
-/* What a run leaves in its directory, and that it can be opened again. */
+/* The files of a run, which can be opened again. */
 #include "training.h"
 
 #include <dirent.h>
@@ -184,7 +184,7 @@ static void description(void **state) {
     results_check(in("run"), true); /* --force knows it again */
 }
 
-/* Opened again, the run gives the very loss it wrote down last. */
+/* A run that is opened again has exactly the loss that it logged last. */
 static void opened_again(void **state) {
     (void)state;
     static const char *const choices[][2] = {

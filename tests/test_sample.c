@@ -1,5 +1,5 @@
-/* train/sample: from a model whose logits are the same whatever it reads, the frequencies drawn; from any model, the
-   likeliest character found by hand. */
+/* train/sample: from a model whose logits are always the same, the frequencies drawn; from any model, the likeliest
+   character found by hand. */
 #include "shapes.h"
 #include "temporary.h"
 

@@ -9,7 +9,7 @@
 
 enum { B = 8, SEED = 5, NUMBER = 3 };
 
-/* What one step of the config computes. */
+/* The results of one step of the config. */
 typedef struct {
     double loss;
     real *gradients, *score_max; /* (flat), (L,H) */
@@ -31,7 +31,7 @@ static void setup(Setup *s, size_t threads) {
     tensors_initialize(&s->model.tensors, &shape, INIT_UNIT, SEED, 1, s->model.parameters);
 }
 
-/* Gives back the large arrays. */
+/* Frees the large arrays. */
 static void teardown(Setup *s) {
     arena_free(&s->engine.shards.arena);
     arena_free(&s->engine.plain.arena);
@@ -95,7 +95,7 @@ static void equal_to_rounding(void **state) {
     }
 }
 
-/* How many of the shards are computed at the same time. */
+/* Returns the number of shards that are computed at the same time. */
 static size_t expected_at_once(size_t shards, size_t threads) {
     const size_t sequences = model_slice(&(ModelShape){.T = config.model.context}, 0);
     size_t count = SHARDS_AT_ONCE_MAX;
@@ -171,7 +171,7 @@ static void sum_is_a_tree(void **state) {
     assert_true(in_order < r.flat - 1000); /* another order would have been seen */
 }
 
-/* A checkpoint is of its shards: with others the sums would have another order. */
+/* A run is resumed with the same number of shards: with another one the sums would have another order. */
 static void resumed_with_its_own(void **state) {
     (void)state;
     CONFIGURE("train.steps=5", "train.shards=2", "train.qk_clip=0.5");

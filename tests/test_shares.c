@@ -1,6 +1,6 @@
 /* A sweep by shares: processes of two hosts, of which some are killed or stopped and started again, make the tables of
-   a single sweep. Flock does nothing here: what keeps the shares apart is the owner's file in each run. The runs are
-   trained by this very program (as_program), so that its stand-ins for system calls hold there as well. */
+   a single sweep. Flock does nothing here: the owner's file in each run keeps the shares apart. The runs are trained
+   by this very program (as_program), so that its stand-ins for system calls hold there as well. */
 #include "sweeping.h"
 
 #include <sys/resource.h>
@@ -157,7 +157,8 @@ static void four_shares(void **state) {
     flocks = FLOCK;
 }
 
-/* A run that a share cannot take is named at once, with the reason, and the share fails; its other runs are trained. */
+/* A run that a share cannot train is named at once, with the reason, and the share fails; its other runs are
+   trained. */
 static void what_cannot_be_taken(void **state) {
     (void)state;
     CONFIGURE(FOUR);
@@ -202,7 +203,7 @@ static void few_files(void **state) {
     assert_true(failed > 0 && succeeded > 0);
 }
 
-/* What is trained in a directory of the sweep stays in it. */
+/* A run that is trained in a directory of the sweep stays in it. */
 static void linked_run(void **state) {
     (void)state;
     CONFIGURE(FOUR);

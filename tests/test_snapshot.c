@@ -1,4 +1,4 @@
-/* Snapshots of attention, and the pictures drawn from them: the file has what the model computes, whatever does not
+/* Snapshots of attention, and the pictures drawn from them: the file has what the model computes, a file that does not
    belong to the run is refused, and a finished run's pictures are drawn again to the byte. */
 #include "training.h"
 

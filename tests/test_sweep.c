@@ -39,7 +39,7 @@ static void runs_are_runs_by_themselves(void **state) {
 /* One run waits until the other three have finished, and for a few views more. */
 #define WAIT_FOR_THE_OTHERS "until [ $(grep -l finished sweep/*/run.json | wc -l) = 3 ]; do sleep .05; done; sleep 1.5"
 
-/* What stands on a terminal: one line that fits about all runs, and a line for each that has ended. */
+/* A terminal shows one line that fits about all runs, and a line for each run that has ended. */
 static void one_progress_line(void **state) {
     (void)state;
     char *text;

@@ -1,4 +1,4 @@
-/* Sweeps that are cut short in whatever way, and resumed: they end with the same files as one that ran through. */
+/* Sweeps that were stopped in any way and resumed: they end with the same files as one that was never stopped. */
 #include "sweeping.h"
 
 #include <signal.h>
@@ -29,7 +29,7 @@ static void make_tables(void) {
     memory_release(mark);
 }
 
-/* Whatever happens to a run, the others are trained, and only it is trained when the sweep is resumed. */
+/* If a run fails in any way, the others are trained, and only the failed one is trained when the sweep is resumed. */
 static void failures_are_the_runs_own(void **state) {
     (void)state;
     CONFIGURE(FOUR);
@@ -68,7 +68,7 @@ static void force_moves_the_old_sweep(void **state) {
     assert_result("sweep.old-2", "failed");
 }
 
-/* What is in a run's place is not lost: a run of ours is moved, and another is not trained over. */
+/* A directory in a run's place is not lost: a run of this program is moved, and anything else is not trained over. */
 static void what_is_not_ours_stays(void **state) {
     (void)state;
     CONFIGURE(FOUR);
@@ -199,7 +199,7 @@ static void killed_anywhere(void **state) {
     }
 }
 
-/* [sweep] may grow, but every run that it had must still be one of its own. */
+/* [sweep] may grow, but it must still have every run that it had. */
 static void a_run_cannot_be_dropped(void **state) {
     (void)state;
     CONFIGURE(FOUR);
@@ -211,7 +211,7 @@ static void a_run_cannot_be_dropped(void **state) {
     assert_refused("no longer has the run scale_divisor=none+seed=2", resume(NULL, "sweep"));
 }
 
-/* What follows from a swept key with a single value is that run's, not the base config's. */
+/* A default that depends on a swept key with a single value is that of the run, not of the base config. */
 static void one_value(void **state) {
     (void)state;
     CONFIGURE(TINY, "sweep.attention.scale_divisor=dk", "sweep.train.lr=1e-4");
@@ -343,8 +343,8 @@ static void waiting_is_ended(void **state) {
     resumes("sweep");
 }
 
-/* A process that a killed sweep has left may lock its run only after resume has started another one: that one is
-   refused, and resume waits for the end of the first. */
+/* A process that a killed sweep has started may lock its run only after resume has started another one. The other one
+   is refused, and resume waits for the end of the first. */
 static void started_twice(void **state) {
     (void)state;
     CONFIGURE(FOUR);
@@ -373,7 +373,7 @@ static void started_twice(void **state) {
     assert_same_sweep("straight", "sweep");
 }
 
-/* What the sweep itself cannot write is recorded as its failure, and mended when it is resumed. */
+/* Results that the sweep itself cannot write are recorded as its failure, and written when it is resumed. */
 static void results_that_cannot_be_written(void **state) {
     (void)state;
     CONFIGURE(FOUR);

@@ -1,5 +1,5 @@
-/* The runs and settings of a sweep before any is trained: names, labels, what is compared with what; and what is read
-   back from the files of a run. */
+/* The runs and settings of a sweep before any is trained: names, labels, the setting that each is compared with; and
+   the numbers that are read back from the files of a run. */
 #include "temporary.h"
 
 #include "report/report.h"
@@ -117,7 +117,7 @@ static void refused(void **state) {
             "[sweep]\nseed = 1,2,3,4,5,6,7,8\nlr=1,2,3,4,5,6,7,8\nd_ff=1,2,3,4,5,6,7,8\nwarmup=0,1,2,3\nheads=1,2,4\n"));
 }
 
-/* A row of attention.csv, in which all that a sweep does not read is 9. */
+/* A row of attention.csv, in which the columns that a sweep does not read are 9. */
 #define ROW(step, layer, head, std, entropy, saturated, grad_q, grad_scores, w_q, w_k)                                 \
 #step "," #layer "," #head "," #std ",9," #entropy ",9," #saturated ",9,9," #grad_q ",9,9,9,9," #grad_scores       \
           ",9,9," #w_q "," #w_k ",9,9,9\n"

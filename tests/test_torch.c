@@ -72,7 +72,7 @@ static void load_config(const Fixture *f, const char *prefix) {
     config_load(&config, NULL, put_text("fixture.ini", ""), overrides, count);
 }
 
-/* Whether the plain engine trains the model of the config, which then says so. */
+/* Sets the config's engine to plain, if the plain engine can train its model. Returns whether it can. */
 static bool choose_plain(void) {
     static const char *const key = "train.engine", *const value = "plain";
     static Config plain;

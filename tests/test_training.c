@@ -1,12 +1,11 @@
-/* What training does: each choice of a config trains, measuring changes nothing, and what diverges says so. How far
-   losses fall is tested in test_learning.c, that results repeat in test_determinism.c, and what a run leaves behind in
-   test_run_files.c. */
+/* Training: each choice of a config trains, measuring changes nothing, and a run that diverges says so. Losses are
+   tested in test_learning.c, repeated results in test_determinism.c, and the files of a run in test_run_files.c. */
 #include "training.h"
 
 #include "gemm/matmul.h"
 #include "train/trainer.h"
 
-/* Each choice trains, and is another run than the plain one. */
+/* Each choice trains, and gives another run than the defaults. */
 static void every_choice(void **state) {
     (void)state;
     static const char *const choices[][3] = {
@@ -52,7 +51,7 @@ static void every_choice(void **state) {
     }
 }
 
-/* How often the model is measured, and what is sampled, changes nothing of what is learned. */
+/* Measurements and samples, however many, do not change what is learned. */
 static void measuring_changes_nothing(void **state) {
     (void)state;
     CONFIGURE("model.dropout=0.2", "train.steps=20");

@@ -1,5 +1,5 @@
-/* The sentences of ./train why. Each figure in them is computed here from the run's CSV files by other means. Nothing
-   is said that a run's files do not support. */
+/* The sentences of ./train why. Each figure in them is computed here from the run's CSV files by other means. Figures
+   that a run's files lack are not in the sentences. */
 #include "sweeping.h"
 
 #include "why/why.h"
@@ -243,8 +243,8 @@ static void figures_of_a_sweep(void **state) {
     assert_said("÷ 1                         1 ");
 }
 
-/* The table has the best and the last of many settings, and says how many it leaves out; its lines, and those of the
-   first paragraph, fit a terminal. */
+/* The table has the best and the last of many settings, and says how many it omits. Its lines, and those of the first
+   paragraph, fit a terminal. */
 static void many_settings(void **state) {
     (void)state;
     size_t lines = 0;

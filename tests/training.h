@@ -1,4 +1,4 @@
-/* A tiny run, for the tests of what training does and of what it writes. */
+/* A tiny run, for the tests of training and of the files that it writes. */
 #pragma once
 
 #include "temporary.h"
@@ -42,8 +42,8 @@ static inline void configure(const char *const *overrides) {
     config_load(&config, &axes, put_text("tiny.ini", text), overrides, count);
 }
 
-/* Trains a run, or continues one with a key set and as many threads as it had, and gives back what the command would
-   keep to its end: the lock on the directory, for one. */
+/* Trains a run, or continues one with a key set and as many threads as it had. Then releases everything that a command
+   holds until its end, such as the lock on the directory. */
 static inline void train(const char *name, size_t threads) {
     const size_t mark = memory_mark();
     const TrainOptions options = {.threads = threads,
@@ -116,7 +116,7 @@ static inline bool same_parameters(const char *a, const char *b) {
     return size_a == size_b && memcmp(x, y, size_a) == 0;
 }
 
-/* Whether a command of the shell, run silently in the test's directory, succeeds. */
+/* Returns whether a command of the shell, run silently in the test's directory, succeeds. */
 static inline bool shell(const char *command) {
     char whole[4096];
     snprintf(whole, sizeof whole, "cd %s && { %s; } >/dev/null 2>&1", temporary, command);

@@ -1,9 +1,7 @@
-/* ThreadSanitizer sees what compiled code does, and OpenBLAS is not compiled with it: which numbers a product reads and
-   writes, most of what the model's threads do, would go unseen. Linked into the tests of `make race`, these take the
-   place of the two products that src/gemm/openblas.c calls, report to the sanitizer, and call OpenBLAS under its other
-   name. Row-major c = op(a) op(b) is column-major c' = op(b)' op(a)'. Declared here, as only openblas.c includes
-   cblas.h.
- */
+/* ThreadSanitizer sees only code that was compiled with it, and OpenBLAS was not. So it would miss the numbers that a
+   product reads and writes. Linked into the tests of `make race`, these functions replace the two products that
+   src/gemm/openblas.c calls, report to the sanitizer, and call OpenBLAS under its other name. Row-major c = op(a)
+   op(b) is column-major c' = op(b)' op(a)'. Declared here, as only openblas.c includes cblas.h. */
 #include <stddef.h>
 
 #ifdef __SANITIZE_THREAD__

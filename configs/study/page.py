@@ -2,13 +2,14 @@
 """Keeps tables, pictures and figures in sentences the same as what the runs gave.
 
 docs/results/NAME.csv is the summary.csv of the sweep configs/study/NAME.ini, or a smaller table made from its runs.
-Comments in results.md and appendix.md, which their readers do not see, ask for tables and pictures:
+Comments in results.md, appendix.md and theory.md, which their readers do not see, ask for tables and pictures:
     <!-- table FILE rows=KEY,... [columns=KEY,...] value=COLUMN,... [KEY=VALUE]... [minus ...] [show=KEY] [digits=3] -->
     <!-- end -->
     <!-- picture IMAGE FILE x=KEY [lines=KEY,...] value=COLUMN [KEY=VALUE]... [minus ...] [xscale=log] [yscale=log]
-      [levels="FILE KEY=VALUE... KEY COLUMN [minus ...]" [level=WORDS]] [title="..."] -->
-levels draws a level line for each value of KEY: the mean of the column. WORDS stand before its label. A line and a band
-are of all seeds: their mean, which is the geometric one where yscale=log.
+      [levels="FILE KEY=VALUE... KEY COLUMN [minus ...]" [level=WORDS]] [marks="X=WORD..."] [edges=yes] [title="..."] -->
+levels draws a level line for each value of KEY: the mean of the column. WORDS stand before its label. marks writes a
+word at each of these x. edges draws a star where a line has its edge (edge.py). A line and a band are of all seeds:
+their mean, which is the geometric one where yscale=log.
 
 docs/results/figures.txt lists what pages say with figures, so that the pages need no marks:
     == ../README.md
@@ -31,10 +32,11 @@ from decimal import Decimal
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # no __pycache__ beside the configs
+from edge import crossing, half_way  # noqa: E402
 from runs import STATISTICS, Problem, Query, Results, mean, plain, read, short  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["results.md", "appendix.md"]
+PAGES = ["results.md", "appendix.md", "theory.md"]
 
 # --- Words for readers
 
@@ -162,7 +164,8 @@ def cell_text(query, sample):
 
 def make_lines(results, text):
     """The query of a picture, and its lines: (setting, [(x, sample)])."""
-    query = Query(text, ["IMAGE", "FILE"], ["x", "lines", "value", "xscale", "yscale", "levels", "level", "title"])
+    options = ["x", "lines", "value", "xscale", "yscale", "levels", "level", "marks", "edges", "title"]
+    query = Query(text, ["IMAGE", "FILE"], options)
     x, value = (",".join(query.option(name)) for name in ("x", "value"))  # one each
     lines = []
     for setting in results.settings(query, query.option("lines") if "lines" in query.options else []):
@@ -184,6 +187,22 @@ def make_levels(results, text, words):
     key, column = query.given["KEY"], query.given["COLUMN"]
     labels = [(key_text(key, at[key]), at) for at in results.settings(query, [key])]
     return [(f"{words} {label}".strip(), mean(results.sample(query, column, at).values), label) for label, at in labels]
+
+
+def make_marks(text):
+    """The words of marks=, each with its x."""
+    marks = [mark.split("=") for mark in text.split()]
+    if not all(len(mark) == 2 and isinstance(plain(mark[0]), float) for mark in marks):
+        raise Problem(f"marks are X=WORD: {text}")
+    return [(plain(x), word) for x, word in marks]
+
+
+def edge_of(points):
+    """Where the mean of a line by the start of the scores has its edge: [(x, y)], empty if it has none."""
+    means = {x: mean(sample.values) for x, sample in points}
+    level = half_way(means)
+    edge = crossing(means, level)
+    return [] if edge is None else [(2**edge, level)]
 
 
 def seeds_text(samples, average):
@@ -217,6 +236,8 @@ def draw_picture(results, text, images):
             if "levels" in query.options
             else []
         ),
+        marks=make_marks(query.options.get("marks", "")),
+        stars=[star for _, points in lines for star in edge_of(points)] if "edges" in query.options else [],
         # A divisor has its own style where it is all that a line stands for.
         lines=[
             (
@@ -371,7 +392,7 @@ def check_figures(path, docs, results):
 
 def main():
     parser = argparse.ArgumentParser(
-        description=f"Writes the tables of {' and '.join(PAGES)} as the runs of docs/results give them. The top of this "
+        description=f"Writes the tables of {', '.join(PAGES)} as the runs of docs/results give them. The top of this "
         "program describes the comments that ask for them."
     )
     mode = parser.add_mutually_exclusive_group()

@@ -55,9 +55,9 @@ def label_ends(axes, ends):
         axes.annotate(text, (x, y), va="center", color=color, **offset)
 
 
-def draw(path, title, subtitle, x_label, y_label, scales, x_text, zero, levels, lines):
+def draw(path, title, subtitle, x_label, y_label, scales, x_text, zero, levels, marks, stars, lines):
     """lines: (named divisor or None, label, [(x, values)]); levels: (label, y, label of the line whose colour it has or
-    None) of level lines; zero: draw one there."""
+    None) of level lines; zero: draw one there; marks: (x, word); stars: (x, y)."""
     named, others = palette()
     middle = geometric_mean if scales[1] == "log" else mean
     figure, axes = pyplot.subplots(figsize=(7.2, 4.5), dpi=160)
@@ -77,9 +77,17 @@ def draw(path, title, subtitle, x_label, y_label, scales, x_text, zero, levels, 
         ends.append([last, y, label, colors.get(line, "0.35")])
     if zero:
         axes.axhline(0, color="black", linewidth=0.6)
+    for x, word in marks:
+        axes.axvline(x, color="0.45", linewidth=0.8, linestyle=":")
+        side = {"xytext": (-3, -9), "ha": "right"} if x == max(marks)[0] else {"xytext": (3, -9)}
+        axes.annotate(word, (x, 1), xycoords=("data", "axes fraction"), textcoords="offset points", color="0.35", **side)
+    if stars:
+        axes.plot(*zip(*stars), linestyle="", marker="*", markersize=15, color="black", zorder=5)
     axes.set_xscale(scales[0])
     axes.set_yscale(scales[1])
     axes.margins(x=0.01)
+    if marks:
+        axes.margins(y=0.08)
     ticks = sorted({x for _, _, points in lines for x, _ in points})
     if len(ticks) > 9 and scales[0] == "log" and ticks[-1] <= 64 * ticks[0]:
         ticks = [2.0**power for power in range(-9, 9) if ticks[0] <= 2.0**power <= ticks[-1]]

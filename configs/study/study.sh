@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The study of docs/results.md: trains the sweeps of this folder one after another, in runs/study, and puts what each run
-# measured into docs/results/NAME.csv. Tables and pictures of results.md and appendix.md are made from those files
-# (page.py). Stopped and started again, it resumes where it was; what has finished is not trained again. Remove
+# measured into docs/results/NAME.csv. Tables and pictures of results.md, appendix.md and theory.md are made from those
+# files (page.py). Stopped and started again, it resumes where it was; what has finished is not trained again. Remove
 # runs/study to begin afresh.
 #   make study          all of it: seven hours on two cores, 8 GB
 #   make study-quick    the headline with two seeds, in runs/study-quick: ten minutes; nothing else changes
@@ -20,6 +20,7 @@ score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
 recall_ways=(sqrt_dk learned sink_learned softcap)
 bench_seconds=1
+rank_steps=1000
 optimizer_settings=(dk64+adamw dk64+muon cpu+adamw cpu+muon)
 losses="2.2 2.0 1.8 1.6"
 case "${1:-}" in
@@ -36,11 +37,12 @@ case "${1:-}" in
     score_ways=(additive sqrt_dk)
     recall_ways=(sqrt_dk)
     bench_seconds=0.1
+    rank_steps=1
     losses=9
     rm -rf $folder
     mkdir -p $folder/results
     sed 's/seed=3|4/seed=1|2/' docs/results.md >$folder/results.md
-    cp docs/appendix.md $folder
+    cp docs/appendix.md docs/theory.md $folder
     ;;
 *)
     echo "usage: $0 [--quick | --try]" >&2
@@ -232,11 +234,84 @@ edges() {
     rows_of "$folder"/edge_long/{64,256}/summary.csv | with_starts >"$results/edge_long.csv"
 }
 
+# A group of trainings that try to refute the sentences about the edge; its rows also have what the groups differ in.
+edge_group() { # GROUP [--set KEY=VALUE]...
+    train "edge_tried/$1" edge_tried "${@:2}"
+    awk -F, -v OFS=, -v group="$1" -v keys="corpus d_model d_k context lr qk_init_scale" '
+        FNR == NR { split($0, part, " *= *"); gsub(".*/|\"", "", part[2]); value[part[1]] = part[2]; next }
+        FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        { start = FNR == 1 ? "start" : sqrt(value["d_k"]) / $at["scale_divisor"] * value["qk_init_scale"] ^ 2
+          $1 = $1 OFS (FNR == 1 ? "group" : group)
+          for (i = 1; i <= split(keys, key, " "); i++) $1 = $1 OFS (FNR == 1 ? key[i] : value[key[i]])
+          $1 = $1 OFS start
+          print }' "$folder/edge_tried/$1/config.ini" "$folder/edge_tried/$1/summary.csv" >"$folder/edge_tried/$1.csv"
+}
+
+# The twenty of edge_tried.ini, which says what each group tries.
+edges_tried() {
+    local same=(--set data.corpus= --set model.d_model=128 --set model.d_k=64)
+    edge_group divisors "${same[@]}" --set "sweep.attention.scale_divisor=8, 32, 300" --set "sweep.train.seed=21, 22"
+    edge_group weights "${same[@]}" --set sweep.attention.scale_divisor=8 --set model.qk_init_scale=1.68179283
+    edge_group speed "${same[@]}" --set sweep.attention.scale_divisor=2.82842712
+    edge_group size
+    edge_group keys --set model.context=16 --set train.batch=64
+    edge_group rate --set train.lr=5e-4
+    edge_group steps --set train.steps=3000
+    rows_of "$folder"/edge_tried/{divisors,weights,speed,size,keys,rate,steps}.csv >"$results/edge_tried.csv"
+}
+
 # Four heads with their divisors, then eight with theirs: the last divisor is d_k sqrt(d_k).
 heads() {
     train heads/4 heads
     train heads/8 heads --set sweep.model.heads=8 --set "sweep.attention.scale_divisor=none, sqrt_dk, sqrt_dmodel, 64"
     rows_of "$folder"/heads/{4,8}/summary.csv >"$results/heads.csv"
+}
+
+# The multiplier of each layer at the end, where layers learn them.
+learned_scales() {
+    "$python" - "$folder/learned" <<'PYTHON'
+import csv, sys
+from pathlib import Path
+
+sys.path.insert(0, "configs/study")
+from weights import tensors
+
+print("run,seed,layer,result,multiplier")
+for run in csv.DictReader(open(f"{sys.argv[1]}/summary.csv", encoding="utf-8")):
+    if run["scale_learned"] == "layer":
+        last = max(Path(sys.argv[1], run["run"], "attention").glob("step*.safetensors"))
+        for layer, multipliers in enumerate(tensors(last)["multiplier"], 1):
+            print(run["run"], run["seed"], layer, run["result"], f"{multipliers[0]:.5g}", sep=",")
+PYTHON
+}
+
+# One way of refute.ini, with a column for the largest rise of the validation loss from one evaluation to the next.
+attempt() { # WAY [--set KEY=VALUE]...
+    local there=$folder/refute/$1 run
+    train "refute/$1" refute "${@:2}"
+    {
+        echo largest_rise
+        tail -n +2 "$there/summary.csv" | while IFS=, read -r run _; do
+            awk -F, 'NR > 1 && $6 != "" { if (n++ && (n == 2 || $6 - last > most)) most = $6 - last; last = $6 }
+                END { print most }' "$there/$run/metrics.csv"
+        done
+    } | paste -d , "$there/summary.csv" - | with_way "$1" /dev/stdin "$results/refute.csv"
+}
+
+# The attempts to refute docs/claims.md that refute.ini decides. Only the first needs the loss by step.
+refutations() {
+    local smaller=0.353553391 root=(--set sweep.attention.scale_divisor=sqrt_dk) last=(--set eval.every=500)
+    rm -f "$results/refute.csv"
+    attempt plain --set "sweep.attention.scale_divisor=none, sqrt_dk, dk"
+    attempt absorbed "${last[@]}" --set sweep.attention.scale_divisor=none --set model.qk_init_scale=$smaller \
+        --set train.qk_lr_scale=$smaller
+    attempt gpt2 "${last[@]}" --set model.init=gpt2
+    attempt start "${last[@]}" "${root[@]}" --set model.qk_init_scale=$smaller
+    attempt rate "${last[@]}" "${root[@]}" --set train.qk_lr_scale=$smaller
+    attempt log "${last[@]}" "${root[@]}" --set model.context=256 --set train.batch=4 --set attention.scale_learned=head \
+        --set attention.scale_length=log
+    attempt long "${last[@]}" "${root[@]}" --set model.context=256 --set train.batch=4
+    attempt fixed "${last[@]}" --set train.qk_lr_scale=0 --set model.layers=4
 }
 
 # Recall again for four ways, with ten seeds that chose nothing: a run learns it or stays at a guess.
@@ -347,6 +422,7 @@ if [ "${1:-}" = --quick ]; then
     table="table best rows=d_k columns=scale_divisor value=val_loss"
     printf '<!-- %s -->\n<!-- end -->\n\n' "$table" "$table minus scale_divisor=sqrt_dk" >$folder/results.md
     : >$folder/appendix.md
+    : >$folder/theory.md
     configs/study/page.py --docs $folder
     grep '^|\|^$' $folder/results.md
     exit
@@ -370,8 +446,12 @@ widths
 width_steps >$results/width_steps.csv
 deviations
 edges
+edges_tried
 "$python" configs/study/edge.py freezing >$results/freezing.csv
 heads
+refutations
+"$python" configs/study/rank.py $folder/rank $rank_steps >$results/rank.csv
+learned_scales >$results/learned_scales.csv
 "$python" configs/study/picks.py $folder/steps >$results/picks.csv
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv

@@ -121,8 +121,8 @@ static _Noreturn void refuse(const Verb *verb, const Option *options, size_t cou
     usage_error("--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
 
-/* Sets an option's variable. Where a value is missing, getopt_long reads the next option as the value: that is refused.
- */
+/* Sets an option's variable. Where a value is missing, getopt_long reads the next option as the value: that is
+   refused. */
 static void set_option(const Option *o, const char *last_word) {
     if (o->value && optarg == last_word && strncmp(optarg, "--", 2) == 0)
         usage_error("--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant", o->name,
@@ -168,7 +168,7 @@ static char *write_word(char *end, const char *word) {
     if (*word && !strpbrk(word, " \t\n!\"#$&'()*;<>?[\\]^`{|}~")) return stpcpy(end, word);
     *end++ = '\'';
     for (; *word; word++) {
-        if (*word == '\'') end = stpcpy(end, "'\\'"); /* closes them, and the word's own mark opens new ones */
+        if (*word == '\'') end = stpcpy(end, "'\\'"); /* ends the quotation; the mark that follows begins the next */
         *end++ = *word;
     }
     return stpcpy(end, "'");
@@ -218,8 +218,8 @@ static const char *join_words(int argc, char **argv) {
     return text;
 }
 
-/* Checks a word that is no verb: it is the path of a config. If there is no such file, suggests the nearest verb.
-   Without one, refuses a word before a name, where a verb would stand, and a word after help. */
+/* Checks a word that is no verb: it is the path of a config. If there is no such file, suggests the nearest verb. If
+   no verb is near, refuses a word that stands in the place of a verb: before a name, or after help. */
 static void check_word(const Verb *const *verbs, const char *word, const char *next, bool help) {
     const char *nearest = NULL, *file = help ? "" : " and no file";
     const bool before_name = next && *next != '-' && !strpbrk(word, "./");
@@ -242,8 +242,8 @@ const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Comman
     argv += command->help;
     for (size_t i = 1; argc > 1 && verbs[i]; i++)
         if (strcmp(argv[1], verbs[i]->name) == 0) verb = verbs[i];
-    const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* as people say it, though it needs no word */
-    const int first = train || verb != verbs[0];                  /* the verb stands in for the program's name */
+    const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* accepted, though training needs no verb */
+    const int first = train || verb != verbs[0];                  /* command_parse skips the verb */
     if (argc > 1 && !first) check_word(verbs, argv[1], argv[2], command->help);
     command_parse(verb, argc - first, argv + first, command);
     command->named = first;

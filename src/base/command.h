@@ -1,4 +1,5 @@
-/* The command line, by tables: a verb and each of its options is described once; parsing and help follow from that. */
+/* The command line, by tables: each verb and each of its options is described once; parsing and help follow from
+   that. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +8,7 @@
 
 #include "base/directory.h"
 
-/* The word that started the program, for messages: "./train", "sqrtdk". A long path loses its directories. */
+/* The program's name as it was typed, for messages: "./train", "sqrtdk". A long path loses its directories. */
 extern char program_name[24];
 void program_set_name(const char *typed);
 /* Prints an error to stderr, behind the program's name and that of its rank ("rank 1: "; ""). On a terminal it is
@@ -71,9 +72,8 @@ typedef struct {
 
 /* Sets *command, except processors, argv and line, and the variables of the verb's options from argv. argv ends with
    NULL and begins with a word that is skipped: the verb or the program's name. Options may stand anywhere, as
-   --name=value or
-   --name value. A unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends the options. Errors
-   have status STATUS_USAGE. With --help no target is needed. */
+   --name=value or --name value. A unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends the
+   options. Errors have status STATUS_USAGE. With --help no target is needed. */
 void command_parse(const Verb *verb, int argc, char **argv, Command *command);
 
 /* Returns the verb of a command line. `verbs` ends with NULL; the first of them needs no word. Sets *command as
@@ -82,7 +82,8 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command);
 const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Command *command);
 
 /* Returns a command that the user can copy into a shell, such as "./train resume 'runs/my run'": the program's name,
-   the verb (NULL: training) and a path, as one word that is no option. The text is a block of base/memory.h. */
+   the verb (NULL: training) and a path. The path is one word, and is not read as an option. The text is a block of
+   base/memory.h. */
 char *command_to_copy(const char *verb, const char *path);
 
 /* Returns the number of threads: --threads, or one per processor. */

@@ -178,8 +178,9 @@ static bool has_ended(const Owner *o, const Owner *self) {
     return o->process != 0 && strcmp(o->host, self->host) == 0 && !process_lives(o->process, o->start);
 }
 
-/* Finds the owner of an open directory. Asks for flock first, which a process holds before it makes its file. One that
-   was killed as it made the file leaves an empty one. An owner that may live, on another host, is an error. */
+/* Finds the owner of an open directory. Asks for flock first, since a process holds it before it makes its file. An
+   empty file is that of a process that was killed as it made it. An owner on another host, which may live, is an
+   error. */
 static OwnerState find_owner(const Directory *d, Owner *other) {
     char text[OWNER_TEXT] = "";
     const Owner self = describe_self();
@@ -188,7 +189,7 @@ static OwnerState find_owner(const Directory *d, Owner *other) {
     if (!there && errno != ENOENT) usage_error("cannot read %s/" OWNER_FILE ": %s", d->path, strerror(errno));
     const bool known = owner_parse(text, other);
     if (!known) *other = (Owner){.job = "-"};
-    /* Waits for a process that a killed owner was just starting: it has the lock until it runs. */
+    /* Waits for a process that a killed owner was just starting: it holds the lock until its program begins. */
     for (int tries = 0; blocked && has_ended(other, &self) && tries < 100; tries++) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         flocked = flock(d->fd, LOCK_EX | LOCK_NB) == 0;
@@ -215,7 +216,7 @@ static void make_owner(Directory *d) {
     const int file = openat(d->fd, OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file < 0 && errno == EEXIST) refuse(d, &(Owner){.job = "-"});
     if (file < 0) runtime_error("cannot write %s/" OWNER_FILE ": %s", d->path, strerror(errno));
-    errno = ENOSPC; /* of a write that is cut short */
+    errno = ENOSPC; /* the reason of a write that is cut short, which sets none */
     const bool written = write(file, text, (size_t)length) == length;
     const int reason = errno;
     close(file);

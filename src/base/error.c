@@ -36,7 +36,7 @@ _Noreturn void error_raise_again(const Error *error) {
     Error *const outer_reason = reason;
     if (innermost_protection->error != error) *innermost_protection->error = *error;
     reason = innermost_protection->error;
-    Error ignored; /* of an undo; its block is behind it then */
+    Error ignored; /* of an undo, which is not called again */
     while (!protect(release, &innermost_protection->mark, &ignored)) continue;
     reason = outer_reason;
     jump();

@@ -1,4 +1,4 @@
-/* Files: read whole, written so that a reader sees the old content or the new and never a half. */
+/* Files: read as a whole, and written so that a reader sees all of the old content or all of the new. */
 #pragma once
 
 #include <stddef.h>
@@ -44,8 +44,9 @@ void file_write(const Directory *directory, const char *name, const void *data, 
    STATUS_FAILED. */
 void path_join(char out[PATH_CAPACITY], const char *directory, const char *name);
 
-/* Return whether the path exists; a dangling link does. ENOENT and ENOTDIR mean that it does not. Any other failure is
-   an error of status STATUS_FAILED for path_find. path_exists then returns true, so that nothing is overwritten. */
+/* Both functions return whether the path exists; a dangling link does. ENOENT and ENOTDIR mean that it does not. On
+   any other failure path_find raises an error of status STATUS_FAILED, and path_exists returns true, so that nothing
+   is overwritten. */
 bool path_find(const char *path);
 bool path_exists(const char *path);
 /* Returns the path of a file that may be installed with the program: `path` if it exists or is absolute, else the file

@@ -1,8 +1,7 @@
-/* Signals that ask the program to end. The handler only notes the signal; loops ask interrupt_signal between steps, and
-   a call that waits (for standard input, for the reader of a pipe) fails with EINTR instead of waiting on. A
-   terminal that is closed sends a signal more than once, and a sweep passes on to its runs what the terminal has sent
-   them already. So repeats within a second count as one; a later signal takes its default action, which ends the
-   program at once. */
+/* Signals that ask the program to end. The handler only notes the signal; loops ask interrupt_signal between steps. A
+   call that waits (for standard input, for the reader of a pipe) fails with EINTR. A terminal that is closed sends a
+   signal more than once, and a sweep passes on to its runs what the terminal has sent them already. So repeats within
+   a second count as one. A later signal has its default action, which ends the program at once. */
 #include "base/interrupt.h"
 
 #include <signal.h>

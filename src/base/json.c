@@ -9,8 +9,8 @@
 #include "base/memory.h"
 
 /* Jansson's lexer does not check that its buffer has grown: without memory it omits a character, and then reads beyond
-   the text or ends the program. So it is not told: the error jumps out of jansson's functions, and frees the memory
-   that they have allocated. */
+   the text or ends the program. So jansson never gets NULL: the error of memory_make jumps out of its functions, and
+   frees the memory that they have allocated. */
 static void *allocate(size_t size) { return memory_make(1, size, "JSON"); }
 __attribute__((constructor)) static void begin(void) { json_set_alloc_funcs(allocate, memory_free); }
 

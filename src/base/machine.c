@@ -197,7 +197,7 @@ size_t terminal_columns(int descriptor) {
 
 void *jump_target;
 
-/* _setjmp leaves the signal mask alone, on a Mac as well, where setjmp does not. */
+/* _setjmp does not save the signal mask. On a Mac, setjmp does. */
 bool call_until_jump(void (*function)(void *argument), void *argument) {
     jmp_buf here;
     void *const outer = jump_target; /* unchanged after _setjmp, so that it is defined after the jump as well */

@@ -19,13 +19,14 @@ bool cpu_has_tiles(void);
 /* Writes the processor's name, as "AMD EPYC 9354"; "unknown processor" if it has none. */
 void cpu_name(char *out, size_t capacity);
 
-/* Returns how many processors the CPU quota of a container leaves to this process, rounded up; SIZE_MAX without one.
-   `groups` is the list of its cgroups, /proc/self/cgroup, and `root` the folder of all of them, /sys/fs/cgroup. */
+/* Returns the number of processors that the CPU quota of a container allows this process, rounded up; SIZE_MAX without
+   a quota. `groups` is the list of its cgroups, /proc/self/cgroup, and `root` the folder of all of them,
+   /sys/fs/cgroup. */
 size_t processors_by_quota(const char *groups, const char *root);
 
 /* Returns the bytes of memory of the machine; SIZE_MAX if the system does not say. */
 size_t memory_of_machine(void);
-/* Returns the most bytes of memory that this process has had at once. */
+/* Returns the peak memory of this process in bytes. */
 size_t memory_peak(void);
 
 /* Returns the time at which a process of this system started, in units of the system; 0 if there is no such process or

@@ -1,5 +1,5 @@
 /* Blocks, sizes and arenas. The code that lays out arrays runs twice: first on an arena without memory, which only
-   counts, then on the arena that arena_allocate gave its memory. So each size is written once. */
+   counts, then on the same arena after arena_allocate. So each size is written once. */
 #include "base/memory.h"
 
 #include <stdint.h>
@@ -48,7 +48,7 @@ void memory_free(void *memory) {
     if (!memory) return;
     Block *block = (Block *)memory - 1;
     void (*const undo)(void *) = block->undo;
-    block->undo = NULL; /* an error in it leaves the block to the next release */
+    block->undo = NULL; /* if it raises an error, the next release frees the block */
     if (undo) undo(memory);
     if (block->older) block->older->newer = block->newer;
     if (block->newer) block->newer->older = block->older;

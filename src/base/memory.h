@@ -1,11 +1,11 @@
 /* Blocks of memory and other things that an error releases; sizes that cannot wrap; arenas.
 
    All memory of the program is made here, except for the arrays of arenas. The blocks are in a list, the newest first.
-   memory_mark names a place in this list, and memory_release gives back what was made since: a function that makes
-   several blocks for its own use takes a mark first. An error does the same with the mark of its protect
-   (base/error.h). A block may have a function that is called before it is freed. So an open file, a lock or a new
-   directory is a block too, and an error closes, unlocks or removes it. At the end of the program main releases all
-   blocks, so those that live as long as a command are never freed by hand.
+   memory_mark names a place in this list, and memory_release frees all blocks made since then. A function that makes
+   several blocks for itself calls the first at its beginning and the second at its end. An error releases the blocks
+   made since its protect (base/error.h). A block may have a function that is called before it is freed. So an open
+   file, a lock or a new directory is a block too, and an error closes, unlocks or removes it. At the end of the
+   program main releases all blocks, so those that live as long as a command are never freed by hand.
 
    These functions are called by one thread, outside of parallel regions. */
 #pragma once
@@ -24,7 +24,7 @@ char *memory_copy_text(const char *text, size_t length);
 /* Calls the block's undo and frees it. NULL does nothing. */
 void memory_free(void *block);
 
-/* Returns how many blocks were ever made. */
+/* Returns the number of blocks that were ever made. */
 size_t memory_mark(void);
 /* Frees, the newest first, all blocks that were made since the mark and are still there. */
 void memory_release(size_t mark);

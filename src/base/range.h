@@ -25,9 +25,8 @@ typedef struct {
     Range rows, columns;
 } Tile;
 
-/* Returns tile `id` of `count`, in a grid whose tiles have the shortest sides: a product reads that much of its
- * operands.
- */
+/* Returns tile `id` of `count`. The grid is the one whose tiles have the shortest sides, since a product reads its
+   operands along these sides. */
 static inline Tile tile_split(size_t rows, size_t columns, size_t unit, size_t id, size_t count) {
     size_t high = 1; /* tiles above each other */
     for (size_t h = 2; h <= count; h++)

@@ -8,11 +8,11 @@ typedef double real;
 typedef float real;
 #endif
 
-/* Marks a function with a loop over many numbers: compiled once for each instruction set, chosen at load time by
-   CPUID, so that one binary is fast on AVX-512 and AVX2 and still runs on any x86-64. The levels are those of the
-   psABI (from gcc 12 on; before, the nearest features); a processor's name, as in arch=haswell, would be taken by
-   that one alone. The sanitizers' runtimes are not up yet when such a choice is made, so their builds go without; so
-   does clang, whose version 14 emits the clones of a function but not the function itself. */
+/* Marks a function with a loop over many numbers. It is compiled once for each instruction set, and CPUID decides at
+   load time which version runs. So one binary is fast on AVX-512 and AVX2 and still runs on any x86-64. The levels are
+   those of the psABI (from gcc 12 on; before, the nearest features); a processor's name, as in arch=haswell, would
+   select that processor alone. The sanitizers' builds have one version, because their runtimes start only after this
+   choice. So has clang's, because version 14 emits the clones of a function without the function itself. */
 #if !defined(__x86_64__) || !defined(__ELF__) || defined(SANITIZED) || defined(__clang__)
 #define MULTIVERSIONED
 #elif __GNUC__ >= 12

@@ -43,8 +43,8 @@ static uint64_t sum_of(const char *header, size_t size) {
     return add_bytes(add_bytes(HASH_START, &length, sizeof length), header, size);
 }
 
-/* Returns the place of the checksum's digits in a header; NULL if it has none. In a text of the metadata quotation
-   marks are escaped, so that it holds no such words. */
+/* Returns the place of the checksum's digits in a header; NULL if it has none. The text of another entry cannot
+   contain these words, since quotation marks in it are escaped. */
 static char *find_digits(char *header, size_t length) {
     char *found = memmem(header, length, CHECKSUM, strlen(CHECKSUM));
     char *digits = found ? found + strlen(CHECKSUM) : NULL;

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* A mean with its 95 % interval, mean - half to mean + half: were the whole experiment repeated with other seeds, and
-   the values normal, 19 of 20 such intervals would hold the true mean. */
+/* A mean with its 95 % interval, mean - half to mean + half. If the values are normal and the whole experiment is
+   repeated with other seeds, 19 of 20 such intervals contain the true mean. */
 typedef struct {
     size_t count; /* finite values; the others do not count */
     double mean;  /* NaN without any */

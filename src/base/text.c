@@ -1,6 +1,6 @@
 /* Text that comes from outside (names of files, values of a config, a corpus) reaches messages only through
-   text_make_plain, and a terminal through text_write: it must neither command the terminal nor break a message into two
-   lines. */
+   text_make_plain, and a terminal only through text_write. So it cannot send commands to the terminal, and cannot
+   break a message into two lines. */
 #include "base/text.h"
 
 #include <ctype.h>

@@ -34,7 +34,7 @@ typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 /* The origin of a key's value: a line of the file, by its number from 1, or one of these. */
 enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
 
-/* One line of [sweep]: a key of the table and the values that it takes, as config_write writes them. */
+/* One line of [sweep]: a key of the table and its values, as config_write writes them. */
 typedef struct {
     size_t key; /* index into the table */
     int origin; /* of these values */

@@ -4,7 +4,7 @@
 
 #include "config/table.h"
 
-/* A `value` of NULL stands for any value but the key's default. */
+/* A `value` of NULL means any value but the key's default. */
 static const struct {
     struct {
         size_t key; /* offset */

@@ -1,5 +1,5 @@
-/* The divisor of the scores: its value for a d_k, and its forms in a config and in a title. A new way of scaling
-   is an entry in ScaleMode, SCALE_NAMES, divisor_value and the titles. */
+/* The divisor of the scores: its value for a d_k, and its forms in a config and in a title. A new way of scaling is an
+   entry in ScaleMode, SCALE_NAMES, divisor_value and the titles. */
 #include "config/scale.h"
 
 #include <math.h>

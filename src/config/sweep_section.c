@@ -1,5 +1,5 @@
-/* The [sweep] section: keys with the values they take, and the combinations of these. Values are checked at once, so
-   that a mistake is found before the first run. */
+/* The [sweep] section: keys with their values, and the combinations of these. Values are checked when they are read,
+   so that a mistake is found before the first run. */
 #include <string.h>
 
 #include "base/text.h"

@@ -27,8 +27,8 @@ typedef struct {
     size_t offset;              /* of its member in Config, whose type is, in the order of the kinds,
                                    char[CONFIG_TEXT_MAX], size_t, double, an enum, ScaleDivisor */
     size_t least, most;         /* KIND_INTEGER: the range; KIND_TEXT: the range of its length in bytes */
-    double low, high;           /* KIND_NUMBER: the range ... */
-    bool above_low, below_high; /* ... without that end */
+    double low, high;           /* KIND_NUMBER: the range */
+    bool above_low, below_high; /* the range excludes that end */
     const char *const *choices; /* KIND_CHOICE: in the order of the enum, ended by NULL. KIND_INTEGER: words that it
                                    takes beside the range, stored as SIZE_MAX, SIZE_MAX - 1, ...; NULL: none */
     const char *initial;        /* the default, as in a file; NULL: derived from other keys */
@@ -51,8 +51,8 @@ extern const size_t KEY_COUNT;
 
 /* Refuses a section that does not exist. */
 void section_check(const char *section);
-/* Returns the index of the key `name` of [section]. If `section` is empty or "sweep", the name has its own section in
-   front, which can be left out if only one section has a key of that name. */
+/* Returns the index of the key `name` of [section]. If `section` is empty or "sweep", the name begins with its
+   section, "train.lr". The section can be omitted if only one section has a key of that name. */
 size_t key_find(const char *section, const char *name);
 /* Returns the index of the key with this offset, KEY(section.name). */
 size_t key_at(size_t offset);

@@ -25,17 +25,17 @@ extern const char sqrtdk_corpus[];
 /* Makes the corpus of the recall task with `pairs` pairs, from 1 to 26; `vocabulary` as for corpus_load. */
 Corpus corpus_recall(size_t pairs, const Vocabulary *vocabulary);
 
-/* Writes a hash of the vocabulary's characters and the ids of the text (of recall: the number of pairs), as hexadecimal
-   digits. It tells texts and vocabularies apart. */
+/* Writes a hash of the vocabulary's characters and the ids of the text (for recall: the number of pairs), as
+   hexadecimal digits. Different texts and vocabularies have different hashes. */
 void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]);
 
 /* Draws B windows of T tokens from the training part by (seed, micro_step), so that runs with the same seed have the
-   same batches. The targets are the tokens one position later. Of recall, makes B new records. */
+   same batches. The targets are the tokens one position later. For recall, makes B new records. */
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,
                            int32_t *tokens /* (B,T) */, int32_t *targets /* (B,T) */);
 
-/* Returns the number of windows of T in the validation part. They do not overlap, and the last one may be shorter. Of
-   recall, these are records with 16384 characters in all, the same ones whatever the seed. */
+/* Returns the number of windows of T in the validation part. They do not overlap, and the last one may be shorter. For
+   recall, these are records with 16384 characters in all, the same ones for every seed. */
 size_t corpus_windows(const Corpus *corpus, size_t T);
 size_t corpus_whole_windows(const Corpus *corpus, size_t T); /* without a last window that is shorter */
 /* Copies window i of the validation part and returns its length, at most T. */

@@ -100,7 +100,7 @@ void ngram_losses(const int32_t *training, size_t training_count, const int32_t 
                   size_t V, double losses[NGRAM_ORDERS]) {
     const size_t count = size_add(training_count, validation_count), mark = memory_mark();
     if (count >= NEVER) usage_error("a text of %zu characters is too long for tables of n-grams", count);
-    /* Of order 1 all contexts are the empty one, number 0. */
+    /* In order 1 all contexts are the empty one, number 0. */
     uint32_t *contexts = memory_make(count, sizeof *contexts, THE_TABLES);
     double *p = memory_make(validation_count, sizeof *p, THE_TABLES);
     size_t different = 1; /* contexts */

@@ -1,5 +1,5 @@
-/* The losses of n-gram tables on a text: the baselines of a character model's loss. They are computed when a run begins
-   and recorded in its run.json. No training step needs them. */
+/* The losses of n-gram tables on a text: the baselines of a character model's loss. They are computed when a run
+   begins and recorded in its run.json. Training does not need them. */
 #pragma once
 
 #include <stddef.h>

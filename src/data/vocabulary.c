@@ -1,5 +1,5 @@
 /* The vocabulary is made from a text, searched by bisection, and saved as vocab.json. Reading checks the order in the
-   file, since an id is a place in that order. */
+   file, since an id is an index into it. */
 #include "data/vocabulary.h"
 
 #include <stdlib.h>

@@ -2,12 +2,12 @@
    they are of: {progress: [[step, loss], ...]}, {evaluation, sample}, {attention, statistics}, {error}. Between two pieces
    of work of some milliseconds it reads its messages, so that a divisor that is moved holds from the next step on. */
 const turn = new MessageChannel(), PIECE = 40, LOOK = 500; /* milliseconds: of a piece; between two looks at attention */
-let model = null, running = false, text = "", prompt = "", looked = 0;
+let model = null, running = false, text = "", prompt = "", looked = 0, rate = 1;
 const say = message => postMessage({step: model ? model.step : 0, ...message});
 
 function evaluate() {
     const evaluation = model.evaluate();
-    say({evaluation, sample: prompt ? model.sample(prompt, 160, 1, 1) : model.written});
+    say({evaluation, sample: prompt ? model.sample(prompt) : model.text(model.call("written"))});
 }
 /* Measures attention: of the text, and the heads' statistics on the validation batch. */
 function look() {
@@ -15,18 +15,15 @@ function look() {
     say({attention, statistics: model.statistics(attention.layers, attention.heads)});
     looked = performance.now();
 }
-function train() {
-    const step = model.step, loss = model.train();
-    return [step, loss];
-}
+const train = () => [model.step, model.call("step")];
 function work() {
     if (!running) return;
     const until = performance.now() + PIECE, losses = [];
     do {
         losses.push(train());
         running = model.step < model.last && Number.isFinite(losses.at(-1)[1]);
-        if (model.evaluates) evaluate();
-        if (model.measures || performance.now() > looked + LOOK) look();
+        if (model.call("evaluates")) evaluate();
+        if (model.call("measures") || performance.now() > looked + LOOK) look();
     } while (running && performance.now() < until);
     say({progress: losses, done: model.step >= model.last, diverged: !Number.isFinite(losses.at(-1)[1])});
     if (running) turn.port2.postMessage(0);
@@ -50,24 +47,26 @@ const actions = {
         look();
     },
     divide({divisor}) {
-        model.divide(divisor);
+        model.call("divide", divisor);
         say({moved: divisor});
         if (running) return;
         if (model.step >= model.last) evaluate();
         look();
     },
-    rate({factor}) { model.rate(factor); },
+    rate({factor}) {
+        model.call("rate", factor / rate);
+        rate = factor;
+    },
     read(message) {
         text = message.text;
         look();
     },
     write(message) {
         prompt = message.prompt;
-        say({sample: model.sample(prompt, 160, 1, message.seed)});
+        say({sample: model.sample(prompt)});
     },
-    take({folder, corpus, more}) { say({zip: model.archive(folder, corpus, more), folder}); },
-    config() { say({config: model.config}); },
-    hash() { say({hash: model.hash()}); },
+    report() { say({run: model.report(text)}); },
+    take({folder, corpus}) { say({zip: model.archive(folder, corpus), folder}); },
 };
 function guarded(action) {
     try {

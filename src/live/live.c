@@ -62,7 +62,6 @@ Live *live_make(const char *config, const char *text) {
                                        .weights = make_matrices(s),
                                        .multiplier = memory_make(heads, sizeof(float), "scales"),
                                        .sink = memory_make(heads, sizeof(float), "sinks")};
-    l->divided = make_matrices(s);
     tensors_initialize(&t->model.tensors, s, c->model.init, c->train.seed, 1, t->model.parameters);
     t->start = omp_get_wtime();
     return l;
@@ -91,7 +90,7 @@ static void evaluate_step(Live *l) {
     l->best = live_file_end(CHECKPOINT_NAMES[CHECKPOINT_BEST], &text);
 }
 
-/* Measures attention for the log, and keeps its snapshot. */
+/* Measures attention for the log, and keeps its snapshot, in place of one of this step under another divisor. */
 static void measure_step(Live *l) {
     const size_t mark = memory_mark();
     char name[64];
@@ -100,6 +99,8 @@ static void measure_step(Live *l) {
     memory_release(mark);
     live_drop_parts(l);
     snapshot_name(l->t.state.step, name);
+    const bool again = l->kept > 0 && strcmp(l->files[l->kept - 1].name, name) == 0;
+    if (again) live_free_file(&l->files[--l->file_count]);
     live_text_begin(&text);
     snapshot_put(&l->t.snapshot, text.stream);
     live_add_file(l, live_file_end(name, &text));

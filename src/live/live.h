@@ -44,17 +44,25 @@ void live_divide(Live *live, double divisor);
 /* Multiplies the learning rate of the schedule by `factor` from the next step on. */
 void live_rate(Live *live, double factor);
 
-/* Attention of the beginning of a text, as much as the context holds: the number of its characters T; raw and divided
-   scores and weights (L, H, T, T), entry (query, key), zero where masked. */
+/* Attention of the beginning of a text, as much as the context holds: the number of its characters T; raw scores and
+   weights (L, H, T, T), entry (query, key), zero where masked; and what the scores of a head are multiplied by (L, H),
+   1 / divisor. */
 typedef struct {
     size_t L, H, T;
-    const float *scores, *divided, *weights;
+    const float *scores, *weights, *multiplier;
 } LiveAttention;
 const LiveAttention *live_attention(Live *live, const char *text);
 /* Returns the statistics of every head (L, H) on the fixed validation batch of attention.csv. */
 const HeadStatistics *live_statistics(Live *live);
 /* Returns the logits (T, V) of the same characters as live_attention, under a divisor; V is live_vocabulary's count. */
 const real *live_logits(Live *live, const char *text, double divisor, size_t *T);
+/* Returns windows of the validation split at even distances: `most`, or fewer where a batch or the split has fewer.
+   Tokens are ids (count, T); targets are the ids that follow them, -1 where nothing is to be predicted. */
+typedef struct {
+    size_t count, T;
+    const int32_t *tokens, *targets;
+} LiveWindows;
+const LiveWindows *live_windows(Live *live, size_t most);
 /* Returns the characters, Unicode code points in the order of their ids. */
 const uint32_t *live_vocabulary(const Live *live, size_t *count);
 /* Returns `count` characters, UTF-8, that the model writes after `prompt`; an empty prompt is a line end. */

@@ -28,6 +28,6 @@ build/demo/report.html: $(BUILD)/train configs/demo.ini
 	$(BUILD)/train report build/demo
 live: build/live/sqrtdk.wasm build/demo/report.html
 	src/live/page.py build/demo/report.html build/live/sqrtdk.wasm docs/live.html
-# README's picture of that page. Needs what tests/report_page.py needs.
+# The picture of that page in docs/live.md. Needs what tests/report_page.py needs.
 live-picture:
 	tests/live_page.py --picture docs/images/live_page.png

@@ -42,57 +42,80 @@ class Model {
         }
     }
     get step() { return this.call("steps"); }
-    get evaluates() { return this.call("evaluates") !== 0; }
-    get measures() { return this.call("measures") !== 0; }
-    get written() { return this.text(this.call("written")); }
-    get config() { return this.text(this.call("config")); }
-    train() { return this.call("step"); }
     evaluate() { return {loss: this.call("evaluate"), accuracy: this.call("accuracy")}; }
     baselines() {
         const at = this.call("baselines");
         return at ? Array.from(this.numbers(Float64Array, at, 4)) : [];
     }
-    divide(divisor) { this.call("divide", divisor); }
-    rate(factor) { this.call("rate", factor); }
-    sample(prompt, count, temperature, seed) {
-        return this.text(this.call("sample", prompt, count, temperature, BigInt(seed)));
-    }
-    /* Raw scores, divided scores and weights, (layers, heads, T, T) each, of the beginning of a text. */
+    sample(prompt) { return this.text(this.call("sample", prompt, 160, 1, 1n)); }
+    /* Weights (layers, heads, T, T) of the beginning of a text, and what multiplies the scores of the first head. */
     attention(text) {
-        const [layers, heads, T, scores, divided, weights] = this.numbers(Uint32Array, this.call("attention", text), 6);
-        const matrices = at => this.numbers(Float32Array, at, layers * heads * T * T);
-        return {layers, heads, T, scores: matrices(scores), divided: matrices(divided), weights: matrices(weights)};
+        const [layers, heads, T, scores, weights, multiplier] = this.numbers(Uint32Array, this.call("attention", text), 6);
+        return {layers, heads, T, weights: this.numbers(Float32Array, weights, layers * heads * T * T),
+            multiplier: this.numbers(Float32Array, multiplier, 1)[0]};
     }
     /* The means over all heads, on the batch of attention.csv. */
     statistics(layers, heads) {
-        const names = ["score_std", "score_max", "entropy", "max_weight", "saturated"], numbers = 10; /* HeadStatistics */
-        const all = this.numbers(Float64Array, this.call("statistics"), numbers * layers * heads), means = {};
-        names.forEach((name, i) => {
-            const of_heads = [...Array(layers * heads).keys()].map(head => all[numbers * head + i]);
-            means[name] = of_heads.reduce((sum, x) => sum + x, 0) / of_heads.length;
-        });
-        return means;
+        const numbers = 10, all = this.numbers(Float64Array, this.call("statistics"), numbers * layers * heads); /* HeadStatistics */
+        const mean = field => all.reduce((sum, x, i) => i % numbers === field ? sum + x : sum, 0) / (layers * heads);
+        return {score_std: mean(0), entropy: mean(2)};
     }
-    /* The run as a .zip that unpacks to a directory of ./train. A text of the reader's own, and files of the page, are in
-       it as well. */
-    archive(folder, text, more) {
+    /* The run as files of a directory of ./train, {name, bytes} each. */
+    files() {
         const count = this.calls.malloc(4), first = this.call("files", count), [files] = this.numbers(Uint32Array, count, 1);
-        const numbers = this.numbers(Uint32Array, first, 3 * files), encode = words => new TextEncoder().encode(words);
-        const all = Array.from({length: files}, (_, i) => ({name: this.text(numbers[3 * i]),
-            bytes: this.numbers(Uint8Array, numbers[3 * i + 1], numbers[3 * i + 2])})), config = all.find(f => f.name === "config.ini");
+        const numbers = this.numbers(Uint32Array, first, 3 * files);
+        this.calls.free(count);
+        return Array.from({length: files}, (_, i) => ({name: this.text(numbers[3 * i]),
+            bytes: this.numbers(Uint8Array, numbers[3 * i + 1], numbers[3 * i + 2])}));
+    }
+    /* These files as a .zip, with the text if it is the reader's own. */
+    archive(folder, text) {
+        const all = this.files(), config = all.find(f => f.name === "config.ini"), encode = words => new TextEncoder().encode(words);
         if (text) {
             config.bytes = encode(new TextDecoder().decode(config.bytes).replace(/^corpus = ""$/m, `corpus = ${folder}/corpus.txt`));
             all.push({name: "corpus.txt", bytes: encode(text)});
         }
-        return zip([...all, ...more].map(({name, bytes}) => ({name: encode(`${folder}/${name}`), bytes})));
+        return zip(all.map(({name, bytes}) => ({name: encode(`${folder}/${name}`), bytes})));
     }
-    /* A hash (FNV-1a over words) of the finite parameters: the same on every machine. */
-    hash() {
-        const count = this.call("count"), words = this.numbers(Uint32Array, this.call("parameters", 0), count);
-        let sum = 0x811c9dc5;
-        for (const word of words) if ((word & 0x7f800000) !== 0x7f800000) sum = Math.imul(sum ^ word, 0x01000193);
-        return (sum >>> 0).toString(16).padStart(8, "0");
+    /* These files as data of the report: what src/report/data.c makes of them. */
+    report(attended) {
+        const files = new Map(this.files().map(({name, bytes}) => [name, bytes]));
+        const text = name => new TextDecoder().decode(files.get(name)), description = JSON.parse(text("run.json"));
+        const snapshots = [...files].filter(([name]) => name.startsWith("attention/")).map(([, bytes]) => read_safetensors(bytes));
+        const tensors = Object.entries(read_safetensors(files.get("checkpoint/last.safetensors")))
+            .filter(([name, {numbers}]) => numbers && !/^(exp_avg|exp_avg_sq|momentum_buffer)\./.test(name));
+        const model = {step: this.step, tensors: tensors.map(([name, {shape}]) => [name, ...shape]),
+            parameters: Float32Array.from(tensors.flatMap(([, {numbers}]) => [...numbers])),
+            vocabulary: JSON.parse(text("vocab.json")).map(character => character.codePointAt(0)),
+            multiplier: this.attention(attended).multiplier, excerpt: this.excerpt()};
+        return {result: description.result, description, config: text("config.ini"), metrics: text("metrics.csv"),
+            attention: text("attention.csv"), snapshots: scores_of(snapshots),
+            model: description.result === "diverged" ? {left_out: "its training has diverged"} : model};
     }
+    /* Windows of the validation split. */
+    excerpt() {
+        const [count, T, tokens, targets] = this.numbers(Uint32Array, this.call("windows", 8), 4);
+        const ids = (at, i) => [...this.numbers(Int32Array, at + 4 * i * T, T)];
+        return Array.from({length: count}, (_, i) => ({tokens: ids(tokens, i), targets: ids(targets, i)}));
+    }
+}
+/* The arrays of a .safetensors file by their names, {shape, numbers}, and its metadata. */
+function read_safetensors(bytes) {
+    const head = Number(new DataView(bytes.buffer).getBigUint64(0, true));
+    const arrays = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + head)));
+    const cut = places => new Float32Array(bytes.buffer.slice(...places.map(place => 8 + head + place)));
+    for (const array of Object.values(arrays)) array.numbers = array.data_offsets && cut(array.data_offsets);
+    return arrays;
+}
+/* Snapshots as the report has them: of the scores the lower triangles, row by row. */
+function scores_of(snapshots) {
+    const [{scores: {shape: [layers, heads, T]}, __metadata__: {text}}] = snapshots, rows = layers * heads * T;
+    const scores = new Float32Array(snapshots.length * rows * (T + 1) / 2), all = name => snapshots.flatMap(s => [...s[name].numbers]);
+    let end = 0;
+    for (const {scores: {numbers}} of snapshots)
+        for (let row = 0; row < rows; end += row++ % T + 1) scores.set(numbers.subarray(row * T, row * T + row % T + 1), end);
+    return {steps: snapshots.map(s => Number(s.__metadata__.step)), layers: [...Array(layers).keys()], heads, text, scores,
+        multiplier: all("multiplier"), sink: all("sink")};
 }
 /* Files, {name, bytes}, as a .zip without compression (APPNOTE.TXT of PKWARE, 4.3). */
 function zip(files) {

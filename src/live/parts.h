@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #pragma once
 
 #include <stdio.h>
@@ -24,8 +24,8 @@ struct Live {
     size_t move_count;
     double rate;                 /* what the schedule of the learning rate is multiplied by */
     AttentionSnapshot attention; /* of T x T */
-    float *divided;              /* (L, H, T, T) */
     LiveAttention shown;         /* these matrices */
+    LiveWindows windows;         /* those that were returned last */
     char *written;               /* the last text that was returned; NULL before the first */
     LiveFile best;               /* a checkpoint, once there is one */
     LiveFile *files;             /* first the snapshots, `kept` of them, then those of the last live_files */

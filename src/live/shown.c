@@ -1,4 +1,4 @@
-/* What a model shows between two steps: attention, logits, a text, its parameters. */
+/* Reads a model between two steps: attention, logits, a text, its parameters. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -18,20 +18,24 @@ const LiveAttention *live_attention(Live *l, const char *text) {
     const ModelShape *s = &l->t.model.shape;
     const size_t T = forward(l, text), H = s->attention.H;
     measure_snapshot(&l->t.model, T, &l->attention);
-    for (size_t h = 0; h < s->L * H; h++)
-        for (size_t i = h * T * T; i < (h + 1) * T * T; i++)
-            l->divided[i] = l->attention.multiplier[h] * l->attention.scores[i];
-    l->shown = (LiveAttention){s->L, H, T, l->attention.scores, l->divided, l->attention.weights};
+    l->shown = (LiveAttention){s->L, H, T, l->attention.scores, l->attention.weights, l->attention.multiplier};
     return &l->shown;
+}
+
+const LiveWindows *live_windows(Live *l, size_t most) {
+    Trainer *t = &l->t;
+    const size_t T = t->model.shape.T, slice = model_slice(&t->model.shape, batch_size(t)),
+                 count = most < slice ? most : slice;
+    l->windows = (LiveWindows){.T = T, .tokens = t->engine.tokens, .targets = t->engine.targets};
+    l->windows.count = validation_batch(&t->run.corpus, count, T, t->engine.tokens, t->engine.targets);
+    return &l->windows;
 }
 
 const HeadStatistics *live_statistics(Live *l) {
     Trainer *t = &l->t;
-    const size_t T = t->model.shape.T;
-    const size_t slice = model_slice(&t->model.shape, batch_size(t)),
-                 B = validation_batch(&t->run.corpus, slice, T, t->engine.tokens, t->engine.targets);
-    model_forward(&t->model, &(Batch){t->engine.tokens, NULL, B, T});
-    measure_heads(&t->model, B, T, t->heads);
+    const LiveWindows *w = live_windows(l, SIZE_MAX);
+    model_forward(&t->model, &(Batch){w->tokens, NULL, w->count, w->T});
+    measure_heads(&t->model, w->count, w->T, t->heads);
     return t->heads;
 }
 

@@ -4,8 +4,8 @@
    code is simple and slow. `train.engine = plain` trains with it, and the tests compare the fast engine with it.
 
    The derivations are in docs/backward.md. They all use the chain rule: if y = f(x), the backward function gets dy =
-   dL/dy and adds dL/dx = dy df/dx to dx. It adds the gradients of the weights in the same way. So an array that is used
-   twice gets both parts of its gradient. decoder_backward sets all gradients to zero first. A forward function
+   dL/dy and adds dL/dx = dy df/dx to dx. It adds the gradients of the weights in the same way. So an array that is
+   used twice gets both terms of its gradient. decoder_backward sets all gradients to zero first. A forward function
    overwrites its output.
 
    Letters: T positions of a sequence, C d_model, H heads, D d_k, F d_ff, V vocabulary, L layers. Arrays are row-major,
@@ -132,7 +132,7 @@ static void plain_linear_backward(real *dx, const real *dy, const real *x, Param
        config_divisor and divisor_value (src/config) give the divisor. */
 
 static void plain_attention_forward(real *out, real *p, const real *qkv, size_t T, size_t H, size_t D, real divisor) {
-    const size_t row = 3 * H * D; /* from a position's q, k and v to the next one's */
+    const size_t row = 3 * H * D; /* distance of the rows of two positions */
     for (size_t h = 0; h < H; h++) {
         const real *q = qkv + h * D, *k = q + H * D, *v = k + H * D;
         for (size_t i = 0; i < T; i++) {
@@ -259,7 +259,7 @@ static void plain_cross_entropy_backward(real *dlogits, const real *probabilitie
             dlogits[t * V + v] += weight * (probabilities[t * V + v] - (real)(v == (size_t)targets[t]));
 }
 
-/* --- What one sequence computes, and the gradients of that, in arrays of the same shapes. */
+/* --- The arrays that one sequence computes, and their gradients in arrays of the same shapes. */
 
 typedef struct {
     real *ln_1;           /* (T,C) */
@@ -272,17 +272,17 @@ typedef struct {
 } BlockArrays;
 
 typedef struct {
-    real *x; /* (T,C): the embeddings, which the first block gets */
+    real *x; /* (T,C): the embeddings, the input of the first block */
     BlockArrays *blocks;
     real *out;    /* (T,C): the last block's output, in a pre-norm model after one more LayerNorm */
     real *logits; /* (T,V) */
-    real *end;    /* the end of these arrays, which lie one behind the other from x on */
+    real *end;    /* the end of these arrays, which are contiguous from x on */
 } Arrays;
 
 typedef struct PlainSequence {
     const ModelShape *shape;
     const TensorTable *tensors;
-    real *W, *dW;            /* flat: the parameters of the pass, and this sequence's part of their gradients */
+    real *W, *dW;            /* flat: the parameters, and this sequence's term of their gradients */
     size_t T;                /* positions of this pass */
     Arrays a, d;             /* activations, and their gradients */
     real *p, *probabilities; /* (L,H,T,T), (T,V): attention weights; softmax of the logits */
@@ -401,7 +401,7 @@ static void decoder_backward(const Sequence *s, const int32_t *tokens, const int
     plain_logits_backward(d->out, dweight(s, output, 0), d->logits, a->out, weight(s, output, 0), T, C, m->V);
     if (m->pre_norm)
         plain_layernorm_backward(block_input(d, L), d->out, block_input(a, L), parameters(s, LN_F_W, 0), T, C);
-    for (size_t l = L; l-- > 0;) /* the layers after block l have left the gradient of its output in d */
+    for (size_t l = L; l-- > 0;) /* the gradient of block l's output is complete */
         (m->pre_norm ? pre_norm_backward : post_norm_backward)(s, l, block_input(d, l), block_input(a, l));
     plain_embedding_backward(dweight(s, WTE, 0), dweight(s, WPE, 0), d->x, tokens, T, C);
 }
@@ -459,7 +459,8 @@ static Arrays lay_out_arrays(const ModelShape *m, Arena *arena) {
     return a;
 }
 
-/* Takes all arrays from the arena. While that has no memory, this measures how much they need (base/memory.h). */
+/* Lays out all arrays in the arena. While the arena has no memory, this measures how much they need
+   (base/memory.h). */
 static void lay_out(Plain *plain) {
     const Model *m = plain->model;
     const ModelShape *shape = &m->shape;

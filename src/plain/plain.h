@@ -1,29 +1,29 @@
 /* The decoder as the papers write it: the forward and backward pass of a training step, in loops and formulas. Read
    plain.c first. The fast engine (src/model, src/ops) computes the same, and the tests compare the two.
 
-   Attention divides dot products by a divisor and does nothing else to them: dropout, other ways to score, QK-clip and
-   products of bf16 are the fast engine's alone (src/config/refused.c). */
+   Attention divides dot products by a divisor and does nothing else to them. Only the fast engine has dropout, other
+   ways to score, QK-clip and products of bf16 (src/config/refused.c). */
 #pragma once
 
 #include "model/transformer.h"
 
-typedef struct PlainSequence PlainSequence; /* what one sequence computes (plain.c) */
+typedef struct PlainSequence PlainSequence; /* the arrays of one sequence (plain.c) */
 
 typedef struct {
-    Model *model;             /* the caller's */
+    Model *model;             /* belongs to the caller */
     PlainSequence *sequences; /* (max_batch) */
     Arena arena;
 } Plain;
 
-/* Takes the memory for the model's batches: each sequence has activations, attention weights and gradients of all
+/* Allocates the memory for the model's batches: each sequence has activations, attention weights and gradients of all
    parameters. `model`, whose divisor is read at every pass, must outlive it. Missing memory is an error of status
    STATUS_FAILED. */
 void plain_make(Plain *plain, Model *model);
 
-/* model_pass in loops, on the parameters, gradients and losses of the model, whose activations it does not use. The
-   batch has targets. It ignores `training`, since it has no dropout, and must not get `cached`; a division has one
-   shard. The bits are the same for any number of threads, because every sequence has gradients of its own, which are
-   added up in the order of the sequences. */
+/* Does what model_pass does, in loops, on the parameters, gradients and losses of the model. It does not use the
+   model's activations. The batch has targets. It ignores `training`, since it has no dropout, and must not get
+   `cached`; a division has one shard. The bits are the same for any number of threads, because every sequence has
+   separate gradients, which are added up in the order of the sequences. */
 double plain_pass(Plain *plain, const Batch *batch, const Pass *pass);
 
 /* After a pass: the logits (T,V) of sequence b. */

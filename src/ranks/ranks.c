@@ -14,8 +14,8 @@
 #define REMEDY "start train-mpi (make MPI=1)"
 #endif
 
-/* Stops a process that is alone, though a launcher has started several. SLURM_NTASKS would be no sign of that: a batch
-   script has it, too. */
+/* Stops a process that is alone although a launcher has started several. SLURM_NTASKS does not show that, since a
+   batch script has it too. */
 static void refuse_copies(void) {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -63,7 +63,7 @@ enum { RANKS_MAX = 4096, TEXT_BYTES = 128, REPORT_SECONDS = 10 };
 
 static int count = 1, self, here = 1;
 static bool started;
-static MPI_Datatype line; /* of LINE_BYTES: sizes are ints, and bytes would be too many */
+static MPI_Datatype line; /* of LINE_BYTES: MPI counts in int, which is too small for bytes */
 
 /* Joins the other ranks. */
 static void join_ranks(void) {

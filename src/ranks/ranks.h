@@ -1,5 +1,5 @@
-/* The processes, called ranks, that train one run together (docs/cluster.md). They only exchange bytes: MPI promises no
-   order of a sum, so the caller adds up the parts in an order that it fixes. All use of MPI is in ranks.c, and only
+/* The processes, called ranks, that train one run together (docs/cluster.md). They only exchange bytes: MPI promises
+   no order of a sum, so the caller adds up the parts in an order that it fixes. All use of MPI is in ranks.c, and only
    when it is built for train-mpi; in every other program there is one process, rank 0 of 1.
 
    All ranks run the same program. Only rank 0 has a directory to write and prints; the writers of run/ return at once
@@ -7,8 +7,8 @@
    Only ranks_start and ranks_same raise errors. If the exchange itself fails, or a rank dies, MPI and its launcher end
    all ranks.
 
-   An error that all ranks have, such as a config's, or a loss that is not finite, is raised on each of them, and rank 0
-   reports it. An error that one rank has ends all ranks. So no rank ever tells another of an error. */
+   An error that all ranks have, such as a config's, or a loss that is not finite, is raised on each of them, and rank
+   0 reports it. An error that one rank has ends all ranks. So errors are not exchanged. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,17 +20,17 @@
    Raises an error unless all ranks were started with the same command. From now on rank 0 alone prints to stdout, and
    if there are several ranks, they end on a signal that they have agreed on (base/interrupt.h, shards.c). A process
    that is alone raises an error if a launcher has started several (a program without MPI). ranks_end waits for all
-   ranks and leaves them; it does nothing if ranks_start was not called. */
+   ranks and ends MPI; it does nothing if ranks_start was not called. */
 void ranks_start(const char *command);
 void ranks_end(void);
 
 /* Ends all ranks with this error: prints it to stderr and exits with its status. A rank above 0 first waits ten
    seconds, in which rank 0 reports the error if all have it; then it knows that it alone has it. With `start`, for an
-   error in the command line, joins the ranks before. Any rank may call it at any point. */
+   error in the command line, first joins the ranks. Any rank may call it at any point. */
 _Noreturn void ranks_fail(Error error, bool start);
 
-/* Return the number of ranks, the number of this rank (from 0), and the number of ranks on this machine: 1, 0 and 1
-   before ranks_start. A rank may call these functions alone. */
+/* These functions return the number of ranks, the number of this rank (from 0), and the number of ranks on this
+   machine: 1, 0 and 1 before ranks_start. A rank may call them alone. */
 size_t ranks_count(void);
 size_t ranks_index(void);
 size_t ranks_here(void);
@@ -39,11 +39,11 @@ size_t ranks_here(void);
    ranks whose `what` differs from that of rank 0. */
 void ranks_same(const char *what, const char *text);
 
-/* Sends cache lines to another rank, and receives lines from it. That rank calls this with the two numbers the other
-   way round. */
+/* Sends cache lines to another rank, and receives lines from it. That rank calls this function with the two numbers
+   exchanged. */
 enum { LINE_BYTES = 64 };
 void ranks_exchange(size_t other, const void *sent, size_t sent_lines, void *received, size_t received_lines);
 
-/* Sends part of an array from rank `owner` to all: of `rows` rows, the next one `stride` bytes further, the first
-   `size` bytes each. */
+/* Sends part of an array from rank `owner` to all: the first `size` bytes of each of `rows` rows, which are `stride`
+   bytes apart. */
 void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner);

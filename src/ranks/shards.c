@@ -70,8 +70,8 @@ static void add(const Shards *s, real *sum, const real *other, size_t n) {
     }
 }
 
-/* Adds another rank's scalars: the loss; of the signals and of each maximum the larger one, where NaN is the largest.
- */
+/* Adds another rank's scalars: the loss; of the signals and of each maximum the larger one, where NaN is the
+   largest. */
 static void add_scalars(double *sum, const double *other, size_t count) {
     sum[LOSS] += other[LOSS];
     for (size_t i = SIGNAL; i < count; i++)
@@ -118,8 +118,8 @@ static double add_lowest(Shards *s) {
     return loss;
 }
 
-/* Adds as a binary counter carries. The sums of the lowest levels are numbered from 0; for each 1 at the end of its
-   binary number, a sum completes a level. */
+/* Adds as a binary counter carries. The sums of the lowest levels are numbered from 0. A sum completes a level for
+   each 1 at the end of its binary number. */
 double shards_end(Shards *s, size_t first, real *maxima) {
     const size_t number = first / s->at_once;
     double loss = add_lowest(s);

@@ -2,14 +2,14 @@
    first adds up its gradients over all batches of the step. Then the shards' gradients are added as a binary tree: 0
    and 1, 2 and 3, then these two sums, and so on. The tree is the same whichever rank or thread computes the shards.
    Every rank (ranks/ranks.h) has a subtree with the same number of shards, which it numbers from 0. It computes
-   `at_once` of them at the same time, each with an array of gradients of its own. */
+   `at_once` of them at the same time, each with a separate array of gradients. */
 #pragma once
 
 #include "base/memory.h"
 #include "base/range.h"
 #include "base/real.h"
 
-/* A sum of gradients and of losses that waits for the other half of a larger sum. */
+/* A sum of gradients and of losses that waits for the other operand of a larger sum. */
 typedef struct {
     real *gradients; /* (n) */
     double loss;
@@ -23,7 +23,7 @@ enum {
 typedef struct {
     size_t own;                          /* shards of this rank */
     size_t at_once;                      /* how many of them are computed at the same time */
-    size_t n, maxima, threads;           /* as shards_make got them */
+    size_t n, maxima, threads;           /* arguments of shards_make */
     real *gradients[SHARDS_AT_ONCE_MAX]; /* (at_once, n) */
     double losses[SHARDS_AT_ONCE_MAX];   /* (at_once): sums */
     ShardSum held[SHARD_LEVELS];
@@ -32,13 +32,13 @@ typedef struct {
     Arena arena;     /* of the arrays above */
 } Shards;
 
-/* Takes `gradients` as the first array of s->gradients, and allocates the others, those of sums that wait (at most one
+/* Makes `gradients` the first array of s->gradients. Allocates its other arrays, those of sums that wait (at most one
    per level of the tree), and those for the exchange with other ranks. Gradients have n numbers (whole cache lines).
    at_once is a power of two up to SHARDS_AT_ONCE_MAX; if this rank has fewer shards, it is their number. A number of
    ranks that does not divide the number of shards is an error of status STATUS_USAGE. */
 void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads);
 
-/* The sequences, in a batch of B, of at_once of this rank's shards, from `first` on. */
+/* Returns the sequences, in a batch of B, of at_once of this rank's shards, from `first` on. */
 Range shards_sequences(const Shards *s, size_t first, size_t B);
 
 /* Ends at_once shards, from `first` on. Shards end in order, from 0. s->gradients has the gradients of each, added up

@@ -2,7 +2,7 @@
    triangle, side by side, with the same query and key; that of the chosen one can be enlarged. */
 const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, key: 0, locked: false, sides: []};
 const SIDES = 4, THUMBS = 24; /* triangles; thumbnails of all layers at a time */
-let thumbs = [], sides = [], matrix = null /* the side of the chosen setting */, spans = [];
+let all_steps = [], thumbs = [], sides = [], matrix = null /* the side of the chosen setting */, spans = [];
 /* The scores of a run's snapshots: by step, layer and head, each the lower triangle of (T, T), row by row. */
 function read_snapshots({snapshots: s, samples = []}) {
     s.scores = new Float32Array(bytes_of(s.scores));
@@ -13,16 +13,8 @@ function read_snapshots({snapshots: s, samples = []}) {
     must(samples.every(sample => typeof sample.text === "string"), "the samples");
     must(s.multiplier.length === heads && s.sink.length === heads, "the number of heads");
 }
-for (const run of runs.filter(run => run.snapshots))
-    try {
-        read_snapshots(run);
-    } catch (error) {
-        run.snapshots = null;
-        run.damaged = damaged(error);
-    }
 const run_of = setting => setting.runs.map(i => runs[i]).find(run => run?.snapshots); /* whose scores are here */
 const current = () => run_of(settings[state.setting]);
-const all_steps = [...new Set(runs.flatMap(run => run.snapshots?.steps ?? []))].sort((a, b) => a - b);
 const nearest = run => nearest_of(seen(run).steps, state.step); /* the snapshot that is shown */
 const step_of = run => seen(run).steps[nearest(run)];
 /* One head: weights (T, T) from raw scores, which are mapped as in the run (decoder.js); divisor null: as trained. */
@@ -145,11 +137,10 @@ function move_by_key(event) {
 /* Shows the chosen query's weights, as numbers on the text itself. */
 function update_row() {
     const {a} = matrix, {query, key} = state, place = asked(current(), query);
-    for (const {T, chosen, left, top, cell} of sides) {
-        chosen[0].setAttribute("y", top + Math.min(query, T - 1) * cell);
-        chosen[1].setAttribute("x", left + Math.min(key, T - 1) * cell);
-    }
-    for (const {a, T, words, run} of sides) {
+    for (const {a, T, words, run, chosen, left, top, cell} of sides) {
+        const q = Math.min(query, T - 1), k = Math.min(key, T - 1);
+        chosen.setAttribute("d", `M${left} ${top + q * cell}h${(q + 1) * cell}v${cell}H${left}Z` +
+            `M${left + k * cell} ${top + k * cell}h${cell}V${top + T * cell}h${-cell}Z`);
         const text = seen(run).text, at = query * (query + 1) / 2 + key;
         words.textContent = query >= T ? "" : `query “${visible(text[query])}”, key “${visible(text[key])}”: weight ` +
             `${fixed(a.w[query * T + key], 3)}\nraw score ${short(a.raw[at])}, divided ${short(a.scores[query * T + key])}`;
@@ -187,19 +178,43 @@ function choose_first() {
     state.step = all_steps.at(-1);
     const looks = a => ["previous character", "value asked for"].includes(job_of(run, a)?.name);
     const story = a => looks(a) ? job_of(run, a).share : finite(a.entropy) ? -a.entropy : -1;
-    Object.assign(state, head_with_most(run, story));
+    Object.assign(state, {divisor: null, locked: false}, head_with_most(run, story));
     state.query = [...Array(T).keys()].findLast(query => asked(run, query) !== null) ?? T - 1;
     const row = attend_chosen(run, null).w.subarray(state.query * T, state.query * T + state.query + 1);
     state.key = Math.max(0, row.indexOf(Math.max(...row)));
     return true;
 }
 function show_attention() {
+    for (const run of runs.filter(run => run.snapshots))
+        try {
+            read_snapshots(run);
+        } catch (error) {
+            run.snapshots = null;
+            run.damaged = damaged(error);
+        }
+    all_steps = [...new Set(runs.flatMap(run => run.snapshots?.steps ?? []))].sort((a, b) => a - b);
     const lost = runs.filter(run => run.damaged).map(run => el("p", {class: "lost"},
         `The attention of ${run.name} cannot be shown: ${run.damaged}.`));
     if (!choose_first())
         return $("attention").replaceChildren(el("h2", {}, "Attention"),
             ...lost.length ? lost : [el("p", {}, "No attention was logged.")]);
     $("sides").before(...lost);
+    $("play").hidden = $("step").hidden = all_steps.length === 1;
+    $("enlarge").hidden = settings.length === 1;
+    $("sides").classList.toggle("large", settings.length === 1);
+    $("heads").dataset.made = "";
+    sides = [];
+    stop();
+    if (!first_view) listen();
+    update();
+    if (first_view) return;
+    first_view = view_text();
+    const follow_link = () => location.hash.includes("=") && show_view(location.hash.slice(1));
+    addEventListener("hashchange", follow_link);
+    show_guide();
+    follow_link();
+}
+function listen() {
     const on = (id, type, act) => $(id).addEventListener(type, () => { act(); update(); });
     on("step", "input", () => {
         stop();
@@ -212,24 +227,10 @@ function show_attention() {
     on("model", "change", () => choose_setting(Number($("model").value)));
     on("layer", "change", () => { state.layer = Number($("layer").value); });
     on("head", "change", () => { state.head = Number($("head").value); });
-    $("play").hidden = $("step").hidden = all_steps.length === 1;
     $("play").addEventListener("click", play);
-    $("enlarge").hidden = settings.length === 1;
     $("enlarge").addEventListener("click", () => $("sides").classList.toggle("large"));
-    $("sides").classList.toggle("large", settings.length === 1);
     $("matrix").append(save_buttons("attention", () => matrix.svg, matrix_rows, () => caption()));
     less_motion.addEventListener("change", stop);
     document.addEventListener("keydown", play_by_key);
-    document.addEventListener("keydown", event => {
-        state.locked &&= event.key !== "Escape";
-        update_row();
-    });
-    stop();
     show_model();
-    update();
-    first_view = view_text();
-    const follow_link = () => location.hash.includes("=") && show_view(location.hash.slice(1));
-    addEventListener("hashchange", follow_link);
-    show_guide();
-    follow_link();
 }

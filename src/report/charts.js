@@ -3,7 +3,7 @@
    (of the range of the y axis), height, small, levels: [{label, y}], thin lines to compare with, marks: a function that
    gives [{x, now}], upright lines, of which `now` is where the reader is}; a series {label, color, dash, points,
    band: [[x, low, high]], pale, dots}. */
-const drawings = []; /* a function for each chart, which draws it as wide as its column is */
+let drawings = []; /* a function for each chart of the page, which draws it as wide as its column is */
 const with_color = (name, {color, dash}, ...children) =>
     el(name, {style: `--of: ${color}`}, el("i", {class: dash ? "dashed" : null}), ...children);
 function ticks(low, high, log) {
@@ -121,6 +121,7 @@ function make_legend(o) {
     };
     return {show, element: folded ? el("details", {class: "legend"}, el("summary", {}, at, " values"), list) : list};
 }
+/* Adds a chart to an element. Returns the function that draws it, again when its points have changed. */
 function chart(parent, o) {
     o.series = o.series.filter(s => s.points.length);
     const figure = el("figure", {}, el("h3", {}, o.title), o.how ? el("p", {class: "how"}, `How to read this: ${o.how}`) : null);
@@ -131,5 +132,7 @@ function chart(parent, o) {
     const rows = () => [["series", "x", "y", "low", "high"], ...o.series.flatMap(s => s.points.map(row(s)))];
     figure.append(holder, legend.element, save_buttons(o.name, () => holder.firstChild, rows,
         () => `${data.title}: ${o.title}`));
-    drawings.push(() => holder.replaceChildren(draw_chart(o, clamp(holder.clientWidth, 200, 1600), legend.show)));
+    const draw = () => holder.replaceChildren(draw_chart(o, clamp(holder.clientWidth, 200, 1600), legend.show));
+    drawings = [...drawings.filter(other => other.holder.isConnected), Object.assign(draw, {holder})];
+    return draw;
 }

@@ -41,9 +41,10 @@ function softmax(scores, sink, w) {
     return {entropy: keys > 1 ? (Math.log(sum) - dot / sum) / Math.log(keys) : NaN, largest: 1 / sum};
 }
 
-/* --- The parameters, which the page has in fp16 and in base64 */
-function bytes_of(base64) {
-    const text = atob(base64), bytes = new Uint8Array(text.length);
+/* --- The parameters, which the page has in fp16 and in base64, or of a model that was trained in it as they are */
+function bytes_of(given) {
+    if (typeof given !== "string") return given;
+    const text = atob(given), bytes = new Uint8Array(text.length);
     for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
     return bytes.buffer;
 }
@@ -59,18 +60,19 @@ function transposed(W, rows, columns) {
 }
 /* A run's model. Weights of linear layers (in, out) are kept as (out, in), so that a product reads them in order. */
 function make_model(run) {
-    const halves = new Uint16Array(bytes_of(run.model.parameters)), W = {};
-    const size = key => Number(run.keys[`model.${key}`]);
+    const {parameters, tensors, vocabulary} = run.model, W = {}, size = key => Number(run.keys[`model.${key}`]);
+    const all = typeof parameters === "string" ? Float64Array.from(new Uint16Array(bytes_of(parameters)), number_of_half) :
+        Float64Array.from(parameters);
     let end = 0;
-    for (const [name, rows, columns = 1] of run.model.tensors) {
-        const numbers = new Float64Array(halves.subarray(end, end += rows * columns)).map(number_of_half);
+    for (const [name, rows, columns = 1] of tensors) {
+        const numbers = all.subarray(end, end += rows * columns);
         W[name] = /\.c_\w+\.weight$/.test(name) ? transposed(numbers, rows, columns) : numbers;
     }
     const m = {W, how: scoring_of(run.keys), L: size("layers"), T: size("context"), C: size("d_model"),
-        H: size("heads"), D: size("d_k"), V: run.model.vocabulary.length, pre_norm: run.keys["model.norm"] === "pre",
-        activation: activations[run.keys["model.activation"]], parameters: halves.length,
+        H: size("heads"), D: size("d_k"), V: vocabulary.length, pre_norm: run.keys["model.norm"] === "pre",
+        activation: activations[run.keys["model.activation"]], parameters: all.length,
         sink: run.keys["attention.sink"] === "none" ? -Infinity : 0, multiplier: Math.fround(run.model.multiplier)};
-    m.ids = new Map(run.model.vocabulary.map((character, id) => [String.fromCodePoint(character), id]));
+    m.ids = new Map(vocabulary.map((character, id) => [String.fromCodePoint(character), id]));
     m.characters = [...m.ids.keys()];
     must_be_whole(m, run.model, end);
     m.heads = Array.from({length: m.L}, (_, l) => Array.from({length: m.H}, (_, h) => make_head(m, `h.${l}.attn`, h)));

@@ -59,8 +59,6 @@ const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits).replace(/^-(?=[0.
 const even = x => finite(x) ? x.toPrecision(4) : "–"; /* equal digits in a column */
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const optimizers = {adamw: "AdamW", sgd: "SGD", muon: "Muon"};
-/* One name for one thing: the page calls the undivided model ÷ 1. */
-const one_name = text => text.replaceAll("÷ 1 (none)", "÷ 1").replaceAll("1 (none)", "1");
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 /* The index of the number that is nearest to x. */
 function nearest_of(numbers, x) {
@@ -127,17 +125,23 @@ function save_buttons(name, svg, rows, caption) {
 }
 
 /* --- runs and their curves */
-const runs = data.runs, settings = data.settings;
-for (const run of runs) {
-    run.keys = read_ini(run.config);
-    run.metrics_table = read_csv(run.metrics);
-    run.heads_table = read_csv(run.attention);
-    run.d_k = Number(run.keys["model.d_k"]);
-    run.heads_table.qk_norm = (run.heads_table.w_q_norm || []).map((norm, i) => norm * run.heads_table.w_k_norm[i]);
+let runs, settings, recalls, mixed, unit, band_words;
+function read_runs() {
+    ({runs, settings} = data);
+    for (const run of runs) {
+        run.keys = read_ini(run.config);
+        run.metrics_table = read_csv(run.metrics);
+        run.heads_table = read_csv(run.attention);
+        run.d_k = Number(run.keys["model.d_k"]);
+        run.heads_table.qk_norm = (run.heads_table.w_q_norm || []).map((norm, i) => norm * run.heads_table.w_k_norm[i]);
+    }
+    recalls = runs.filter(run => run.keys["data.task"] === "recall");
+    mixed = recalls.length > 0 && recalls.length < runs.length;
+    unit = mixed ? "character or answer" : recalls.length ? "answer" : "character";
+    const most_seeds = Math.max(...settings.map(setting => setting.runs.length));
+    band_words = most_seeds < 2 ? "" : " A line is the mean over seeds; its band " + (most_seeds === 2 ?
+        "goes from the lower to the higher of two runs." : "is the 95 % interval of the mean (Student's t).");
 }
-const recalls = runs.filter(run => run.keys["data.task"] === "recall");
-const mixed = recalls.length > 0 && recalls.length < runs.length;
-const unit = mixed ? "character or answer" : recalls.length ? "answer" : "character";
 /* The keys that differ between runs. Ignored are where a run writes, and the second divisor where no run switches to
    it. */
 function differing_keys() {
@@ -152,15 +156,15 @@ function name_runs() {
     const keys = differing_keys(), parts = settings.map(s => s.label.split("/"));
     const least = Math.min(...parts.map(p => p.length)) - 1;
     const first = parts[0].findIndex((part, i) => i >= least || parts.some(p => p[i] !== part));
-    const named = (i, key) => key === "attention.scale_divisor" ? one_name(settings[i].divisor) :
+    const named = (i, key) => key === "attention.scale_divisor" ? settings[i].divisor :
         `${key_name(key)} ${number_text(runs[i].keys[key] ?? "–")}`;
     const by_keys = runs.map((_, i) => keys.map(key => named(i, key)).join(", "));
     const clear = keys.length > 0 && keys.length < 3 && new Set(by_keys).size === runs.length;
     settings.forEach((s, i) => { s.label = clear ? by_keys[i] : parts[i].slice(first).join("/"); });
 }
-for (const setting of settings) setting.label = one_name(setting.label);
+read_runs();
 if (data.kind === "runs") name_runs();
-if (data.kind === "run") settings[0].label = one_name(settings[0].divisor);
+if (data.kind === "run") settings[0].label = settings[0].divisor;
 /* The points [step, value] of a column of metrics.csv, or of attention.csv, where the heads that are `taken` are
    averaged. */
 function curve(run, column, taken = () => true) {
@@ -184,6 +188,3 @@ function series_of(setting, column) {
     return {...setting, points: steps.map((step, i) => [step, mean(values[i])]),
         band: curves.length > 1 ? steps.map((step, i) => [step, ...range(values[i])]) : null};
 }
-const most_seeds = Math.max(...settings.map(setting => setting.runs.length));
-const band_words = most_seeds < 2 ? "" : " A line is the mean over seeds; its band " + (most_seeds === 2 ?
-    "goes from the lower to the higher of two runs." : "is the 95 % interval of the mean (Student's t).");

@@ -21,10 +21,9 @@ function lesson_stops() {
         "changes a finished model. To know how a model learns with a divisor, one must train it."}];
 }
 function show_guide() {
-    const stops = lesson_stops();
     const button = (words, act, id) => el("button", {type: "button", onclick: act, id}, words);
     const show = (at, revealed) => {
-        const stop = stops[at];
+        const stops = lesson_stops(), stop = stops[at];
         $("guide").hidden = !stop;
         root.classList.toggle("covered", Boolean(stop) && !revealed);
         if (!stop) return;
@@ -34,5 +33,5 @@ function show_guide() {
             button("reveal", () => show(at, true)), " ", button("leave", () => show(-1)));
         $("guide").focus();
     };
-    if (stops.length) $("theme").before(button("lesson", () => show(0), "lesson"));
+    if (lesson_stops().length) $("theme").before(button("lesson", () => show(0), "lesson"));
 }

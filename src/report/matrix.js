@@ -38,7 +38,7 @@ function draw_matrix(run, on) {
     const left = 20 + size * lines, top = 4, bottom = top + side, bar = left + .93 * side;
     const rect = more => el("rect", {x: left, y: top, width: side, height: side, ...more});
     const image = el("image", {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"});
-    const chosen = [rect({class: "chosen", height: cell}), rect({class: "chosen", width: cell})];
+    const chosen = el("path", {class: "chosen"}); /* the query's keys, and the queries that see the key */
     const outline = (q, k, kind) => el("rect", {class: `asked ${kind}`, x: left + k * cell + .5, y: top + q * cell + .5,
         width: Math.max(cell - 1, 1), height: Math.max(cell - 1, 1)});
     const outlines = text.map((_, q) => asked(run, q)).map((k, q) => k === null ? null :

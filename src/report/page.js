@@ -49,19 +49,20 @@ function show_settings() {
         "Against ÷ √d_k: the difference of validation losses, taken seed by seed between runs that share " +
         "everything but the divisor. " : "") + "Entropy is 1 for uniform attention and 0 where one key has all the " +
         "weight. It and the standard deviation of the scores are means over all heads.";
-    $("settings").append(table(columns.map(c => c[0]), settings.map(s => columns.map(c => c[1](s)))),
+    $("settings").append($("why"), $("words"), table(columns.map(c => c[0]), settings.map(s => columns.map(c => c[1](s)))),
         save_buttons("settings", null, rows), el("p", {class: "how"}, how));
 }
 
 /* --- the sections of the page */
+const ngram_levels = losses => losses.map((y, i) =>
+    ({y, label: `${["characters", "pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`}));
 function show_losses() {
     const pairs = new Set(recalls.map(run => run.keys["data.recall_pairs"])), single = settings.length === 1;
     const starts = runs.map(run => run.metrics_table).flatMap(m => [m.val_loss?.[0], m.train_loss?.[0]]).filter(finite);
     const pale = settings.length > 6 ? [] : settings.map(s => ({...series_of(s, "train_loss"), band: null, pale: true,
         ...single ? {label: "training (one batch)", color: "#8c8c8c"} : {label: null}}));
     const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true}));
-    const tables = (data.ngram_losses || []).map((y, i) =>
-        ({y, label: `${["characters", "pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`}));
+    const tables = ngram_levels(data.ngram_losses || []);
     if (single) validation[0].label = "validation";
     chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`,
         how: `the mean of −ln p(next ${unit}); lower is better${!mixed && pairs.size === 1 ? `, and guessing costs ln ${[...pairs]}` : ""}. ` +
@@ -71,7 +72,7 @@ function show_losses() {
         series: [...pale, ...validation]});
 }
 /* For each chart: column, title, words of the y axis, how to read it, whether logarithmic. */
-const measures = [
+const measures = () => [
     ...recalls.length ? [["val_accuracy", "Accuracy", "share of right answers", "of the validation split's answers."]] : [],
     ["entropy", "Entropy of attention", "entropy / ln(keys)", "1 is uniform, 0 one-hot; the mean over rows."],
     ["score_std", "Standard deviation of the scores", "standard deviation",
@@ -96,7 +97,7 @@ function show_training() {
     const several = settings.length > 1, lines = several ? settings : series_of_heads(runs[0]);
     const box = el("div", {class: "small"}), legend = lines.map(line => with_color("li", line, line.label));
     $("training").append(lines.length > 5 ? el("ul", {class: "legend"}, legend) : "", box);
-    for (const [column, title, y, how, log_y] of measures) {
+    for (const [column, title, y, how, log_y] of measures()) {
         const whole = runs[0].metrics_table[column]; /* not by head */
         const series = several ? settings.map(s => series_of(s, column)) :
             whole ? [{label: title, color: data.palette[0], points: curve(runs[0], column)}] :
@@ -124,27 +125,39 @@ $("theme").addEventListener("click", () => { root.dataset.theme = root.dataset.t
 function heading() {
     const ended = settings.filter(s => finite(s.val_loss?.mean)).sort((a, b) => a.val_loss.mean - b.val_loss.mean);
     const accuracy = data.kind === "run" ? curve(runs[0], "val_accuracy").at(-1) : null;
-    if (accuracy) return `${one_name(data.heading)}, accuracy ${fixed(accuracy[1], 3)}`;
-    if (data.kind !== "runs" || mixed || ended.length < 2) return one_name(data.heading ?? "");
+    if (accuracy) return `${data.heading}, accuracy ${fixed(accuracy[1], 3)}`;
+    if (data.kind !== "runs" || mixed || ended.length < 2) return data.heading ?? "";
     const words = s => `${fixed(s.val_loss.mean, 3)} for ${s.label}`;
     return `${data.heading}: validation loss ${words(ended[0])} to ${words(ended.at(-1))}`;
 }
-document.title = `${data.title}: sqrtdk`;
-$("title").textContent = plain(heading());
-$("why").textContent = one_name(plain(data.why || ""));
-$("notes").textContent = data.notes.join(" ");
-if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */
 const parts = data.theory ? {figures: show_theory} : {settings: show_settings, loss: show_losses,
     attention: show_attention, training: show_training};
-for (const [id, show] of Object.entries({...parts, setup: show_setup}))
-    try {
-        show();
-    } catch (error) {
-        ($(id) ?? $("setup")).append(el("p", {class: "lost"}, `This part cannot be shown: ${damaged(error)}.`));
-    }
+let showings = 0;
+/* Shows these data or, with an argument, other data in their place, a part at a time. */
+function show_page(other) {
+    const showing = ++showings, later = other ? act => setTimeout(() => showing === showings && act()) : act => act();
+    Object.assign(data, other);
+    if (other) read_runs();
+    $("notes").before($("why"), $("words"));
+    for (const section of document.querySelectorAll("main > section:not(#attention)"))
+        section.replaceChildren(section.firstElementChild);
+    document.title = `${data.title}: sqrtdk`;
+    $("title").textContent = plain(heading());
+    $("why").textContent = plain(data.why || "");
+    $("notes").textContent = data.notes.join(" ");
+    const show_part = (id, show) => {
+        try {
+            show();
+        } catch (error) {
+            ($(id) ?? $("setup")).append(el("p", {class: "lost"}, `This part cannot be shown: ${damaged(error)}.`));
+        }
+    };
+    for (const [id, show] of Object.entries({...parts, setup: show_setup})) later(() => show_part(id, show));
+    later(() => drawings.forEach(later));
+}
+if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */
+show_page();
 for (const section of document.querySelectorAll("main > section"))
     document.querySelector("nav").append(el("a", {href: `#${section.id}`}, section.firstElementChild.textContent));
-if (!data.theory) $("settings").firstElementChild.after($("why"), $("words"));
-for (const draw of drawings) draw();
 $("unscripted").remove();
 addEventListener("resize", () => drawings.forEach(draw => draw()));

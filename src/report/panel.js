@@ -146,6 +146,7 @@ function play() {
 }
 /* Space plays wherever the focus is, except in a field of text and on what Space works itself. */
 function play_by_key(event) {
+    if (event.key === "Escape" && state.locked) choose(state, true);
     const other = event.target.closest("button, select, textarea, summary, input:not([type=range])");
     if (event.key !== " " || other || $("play").hidden || event.ctrlKey || event.altKey || event.metaKey) return;
     play();

@@ -18,7 +18,7 @@ const modelled = () => settings.map(run_of).filter(run => run && has_model(run))
    was painted; until when the curve waits, its timer, and whose is shown. */
 const text = {typed: null, writing: null, painted: false, quiet: 0, timer: 0, shown: null, drawn: null};
 /* `SLICE` is how many milliseconds are computed before the browser may draw and listen. */
-const SLICE = 30, WRITTEN = 200, NEXT = 10, OCTAVES = 4;
+const SLICE = 20, WRITTEN = 200, NEXT = 10, OCTAVES = 4;
 
 /* --- computing in slices */
 /* Goes on with a generator for a slice; returns whether it has ended. */
@@ -86,8 +86,6 @@ function* read_all(all) {
             {...snapshot_of(run, run.reading), trained: snapshot_of(run, run.trained)}});
     }
 }
-/* The mean loss of the text; NaN without a model. */
-const loss_of = run => mean((run.losses ?? []).filter((_, i) => i > 0 && counts(run, i)));
 /* The matrix shows what was logged until the text or the divisor changes, and at other steps than the model's: the last
    one, or while a run trains that of its last checkpoint. */
 const at_last_step = ({snapshots: {steps}, model}) =>
@@ -109,7 +107,7 @@ function snapshot_of(run, {model: m, ids, heads}) {
 /* --- showing it */
 function show_text(run) {
     const {characters, ids, T} = model_of(run), losses = run.losses ?? [], shown = shown_text(run);
-    const known = shown.filter(c => ids.has(c)).length, loss = loss_of(run);
+    const known = shown.filter(c => ids.has(c)).length, loss = mean(losses.filter((_, i) => i > 0 && counts(run, i)));
     let i = 0;
     $("own-losses").replaceChildren(...shown.map(c => {
         if (!ids.has(c)) return el("del", {title: "a character that the model does not know"}, visible(c));
@@ -205,12 +203,10 @@ function* curve_steps(run) {
 function show_curve(run) {
     const {color} = settings[state.setting], {marks, trained} = divisors_of(run);
     const points = [...run.curve].sort((a, b) => a[0] - b[0]);
-    if (text.drawn) drawings.splice(drawings.indexOf(text.drawn), 1);
     $("curve-chart").replaceChildren();
-    chart($("curve-chart"), {title: `Step ${run.model.step}: loss under other divisors`, name: "divisors", x: "", y: "", at: "÷",
+    text.drawn = chart($("curve-chart"), {title: `Step ${run.model.step}: loss under other divisors`, name: "divisors", x: "", y: "", at: "÷",
         height: 88, log_x: true, least: .05, first: trained, series: [{label: "loss", color, points}],
         marks: () => [...marks, {x: clamp(state.divisor ?? trained, points[0][0], points.at(-1)[0]), now: true}]});
-    text.drawn = drawings.at(-1);
     text.drawn();
     $("curve-words").textContent = "";
     $("curve-chart").title = `The mean loss on ${plural(run.model.excerpt.length, "window")} of validation text, in nats ` +
@@ -228,7 +224,6 @@ function pursue() {
 }
 
 function show_model() {
-    if (!runs.some(run => run.model)) return;
     const wait = () => { text.quiet = performance.now() + 400; };
     $("text").addEventListener("input", () => set_text($("text").value));
     $("write").addEventListener("click", write_on);
@@ -243,10 +238,3 @@ function show_model() {
         update();
     }));
 }
-/* The logits (text, vocabulary) of the chosen run's model for a text, with a divisor or, without one, as trained. */
-window.sqrtdk = {logits(words, divisor = null) {
-    const m = model_of(current()), ids = Array.from(words, c => m.ids.get(c)).slice(-m.T), r = make_reading(m, divisor);
-    if (ids.includes(undefined)) throw new RangeError("the text has a character that the model does not know");
-    for (const _ of read(r, ids));
-    return r.logits.map(row => Array.from(row));
-}};

@@ -1,6 +1,6 @@
 /* Saving and loading checkpoints: the tensors of the file, the state in its metadata, and at the end the file as a
-   whole. Nothing that a file says is believed before it is compared with the config, the table of tensors and the logs
-   (logs_resume). */
+   whole. Every entry of a file is compared with the config, the table of tensors and the logs (logs_resume) before it
+   is used. */
 #include "run/checkpoint.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/safetensors.h"
 #include "ops/update.h"
 
-enum { FORMAT = 3 }; /* of the state: another number where an entry or a key has got another meaning */
+enum { FORMAT = 3 }; /* of the state: it changes when the meaning of an entry or a key changes */
 const char *const CHECKPOINT_NAMES[] = {
     [CHECKPOINT_LAST] = "checkpoint/last.safetensors", [CHECKPOINT_BEST] = "checkpoint/best.safetensors"};
 static const char EARLIER[] = "checkpoint/earlier.safetensors";
@@ -55,8 +55,8 @@ static ArrayList list_arrays(OptimizerKind kind, Checkpoint which, const Model *
     return list;
 }
 
-/* Checks that all numbers are finite and no second moment is below 0. The file is whole, so if they are not, training
-   has brought them there. */
+/* Checks that all numbers are finite and no second moment is below 0. The file is whole, so any other number comes
+   from training. */
 static void check_numbers(const SafetensorsFile *file, const ArrayList *list) {
     static const char squares[] = "exp_avg_sq.";
     for (size_t i = 0; i < list->count; i++) {
@@ -75,8 +75,8 @@ static void check_numbers(const SafetensorsFile *file, const ArrayList *list) {
 
 /* --- the state */
 
-/* Returns whether a key must have the value of the checkpoint when a run is resumed. All must, except a few that decide
-   neither what is trained nor what is measured at which step. */
+/* Returns whether a key must have the value of the checkpoint when a run is resumed. All must, except a few that do
+   not change what is trained, or what is measured at a step. */
 static bool must_match(const char *key) {
     static const char *const free_keys[] = {"data.corpus",  /* the text may move; run.json has its fingerprint */
                                             "train.engine", /* both engines compute the same, to rounding */
@@ -129,8 +129,8 @@ static void check_keys(const char *path, const char *version, const Json *config
     }
 }
 
-/* Compares the config that the checkpoint was made with, key by key, with config.ini. A key that it does not have had
-   its default: the version that made it had no such key. */
+/* Compares the config that the checkpoint was made with, key by key, with config.ini. A key that the checkpoint lacks
+   had its default: the version that wrote it had no such key. */
 static void check_config(const Run *run, const char *path, const Json *config) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const char *key = config_key_name(i), *then = js_as_text(js_get(config, key));

@@ -28,9 +28,9 @@ void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Momen
 void checkpoint_write(FILE *out, const Config *config, Checkpoint which, const Model *model, Moments moments,
                       const RunState *state);
 
-/* Copies best.safetensors to earlier.safetensors, before better parameters take its place. If a resumed run would
-   repeat the evaluation that found these (`repeated`), a copy that is there stays: it has the best parameters of the
-   last checkpoint's logs. */
+/* Copies best.safetensors to earlier.safetensors, before better parameters replace it. If a resumed run would repeat
+   the evaluation that found these (`repeated`), an existing copy stays: it has the best parameters of the last
+   checkpoint's logs. */
 void checkpoint_copy_best(const Run *run, bool repeated);
 void checkpoint_remove_copy(const Run *run);
 /* Makes the copy best.safetensors again if it is of `best_step`, the best step in the logs. Removes it. */

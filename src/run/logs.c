@@ -1,6 +1,6 @@
-/* Writes and reads the logs of a run by one table of columns, so that a number has the same meaning when it is written
-   and when it is read. The rows of a step are flushed together, so a killed program loses no earlier step. Reading is
-   strict, since a resumed run, the pictures and a sweep's tables rely on these numbers. */
+/* Writes and reads the logs of a run by one table of columns, so that a number is read as it was written. The rows of
+   a step are flushed together, so a killed program loses no earlier step. Reading is strict, since a resumed run, the
+   pictures and a sweep's tables rely on these numbers. */
 #include "run/logs.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ typedef struct {
 static const Column COLUMNS[LOG_COUNT][LOG_COLUMNS_MAX] = {
     [LOG_METRICS] = {METRICS_TABLE(COLUMN_OF)}, [LOG_ATTENTION] = {ATTENTION_TABLE(COLUMN_OF)}};
 static const int COUNTS[LOG_COUNT] = {METRICS_COLUMNS, ATTENTION_COLUMNS, 0};
-enum { STEP = METRICS_STEP }; /* in both */
+enum { STEP = METRICS_STEP }; /* the column of both logs */
 _Static_assert((int)STEP == (int)ATTENTION_STEP, "both logs have the step in the same column");
 _Static_assert((int)LOG_FIELDS_MAX >= (int)LOG_COLUMNS_MAX, "a log has a field for each column");
 
@@ -39,7 +39,7 @@ static _Noreturn void cannot_write(const Logs *l, Log log) {
     runtime_error("cannot write %s/%s: %s", directory, LOG_NAMES[log], strerror(errno));
 }
 
-/* Closes the files. logs_flush has checked what reached them; rows that it could not write are thrown away. */
+/* Closes the files. logs_flush has checked what reached them; rows that it could not write are lost. */
 static void close_logs(void *block) {
     const Logs *l = block;
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -70,7 +70,7 @@ void logs_cut(const Logs *l, const size_t size[LOG_COUNT]) {
     }
 }
 
-/* Writes the names of this version's columns as a line, which samples.txt has not. */
+/* Writes the names of this version's columns as a line. samples.txt has no such line. */
 static void write_header(Logs *l, Log log) {
     LogFields *fields = &l->fields[log];
     for (int c = 0; c < COUNTS[log]; c++) {
@@ -293,7 +293,7 @@ Logs *logs_resume(const Directory *directory, size_t step, const size_t size[LOG
     return l;
 }
 
-/* --- what others ask */
+/* --- figures of a log */
 
 double log_last(const LogTable *table, int column) {
     const double *values = table->column[column]; /* NULL: an older log without this column */

@@ -1,6 +1,6 @@
-/* A run's logs: metrics.csv, attention.csv and samples.txt. One table says what their columns are; rows are appended
-   and read back by it, so that curves, pictures, sweeps and a resumed run see what was written and nothing else. What
-   the columns mean is in docs/formats.md. */
+/* A run's logs: metrics.csv, attention.csv and samples.txt. One table lists their columns. Rows are appended and read
+   back by this table, so curves, pictures, sweeps and a resumed run see exactly what was written. docs/formats.md
+   defines the columns. */
 #pragma once
 
 #include <stddef.h>
@@ -72,8 +72,8 @@ typedef struct {
 } Logs;
 
 /* Opens the logs of a run, empty but for their headers. When they are released, as by an error, rows that were not
-   flushed are lost. Without a directory (NULL) there are no logs (NULL), and what writes logs does nothing with them.
- */
+   flushed are lost. Without a directory (NULL), returns NULL; the functions that write logs accept NULL and do
+   nothing. */
 Logs *logs_start(const Directory *directory);
 /* Starts logs that are texts in memory. */
 Logs *logs_start_in_memory(void);
@@ -87,10 +87,10 @@ void logs_cut(const Logs *logs, const size_t size[LOG_COUNT]);
 /* Appends a row of metrics.csv or attention.csv, from a number for each column, with the fields of the file. A field
    that is no column stays empty. */
 void logs_append(const Logs *logs, Log log, const double row[]);
-/* Hands the appended rows to the system, so that a full disk is an error at the row that does not fit. */
+/* Passes the appended rows to the system, so that a full disk is an error at the row that does not fit. */
 void logs_flush(const Logs *logs, Log log);
-/* Forces the logs, and the names in the run's directory, to disk. This must precede a checkpoint, which says that they
-   are there. */
+/* Forces the logs, and the names in the run's directory, to disk. This must precede a checkpoint, because the
+   checkpoint names their sizes. */
 void logs_sync(const Logs *logs);
 /* Returns the sizes of the logs in bytes. */
 void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
@@ -107,15 +107,15 @@ typedef struct {
 LogTable logs_read(const char *directory, Log log);
 /* As logs_read, but if the directory has no such file, the table has no rows. */
 LogTable logs_read_any(const char *directory, Log log);
-/* Returns which field of its lines, from 0, is a column of the log with this text; -1: none. */
+/* Returns the number, from 0, of the field of the log's lines that is this column with this text; -1: none. */
 int log_field(Log log, int column, const char *text);
 /* Returns the last value of a column that is not empty; NaN if all are. */
 double log_last(const LogTable *table, int column);
-/* Returns the lowest validation loss in metrics.csv, NaN if there is none, and the step at which it was first reached.
- */
+/* Returns the lowest validation loss in metrics.csv, NaN if there is none, and the step at which it was first
+   reached. */
 double log_best(const LogTable *metrics, double *step);
-/* Returns how many whole steps attention.csv has: `heads` rows each, for the heads of all layers. The last step may be
-   cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */
+/* Returns the number of whole steps of attention.csv: `heads` rows each, for the heads of all layers. The last step
+   may be cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */
 size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads);
 /* Returns the mean over all heads of a column of attention.csv at the step-th of its steps, counted from 0. */
 double log_mean(const LogTable *attention, int column, size_t step, size_t heads);

@@ -3,7 +3,7 @@
 
 #include "run/pictures.h"
 
-/* What encode_wanted encodes log.attention_text from and to. */
+/* The arguments of encode_wanted, and its result. */
 typedef struct {
     const Config *config;
     const Corpus *corpus;

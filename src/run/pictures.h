@@ -14,12 +14,12 @@ typedef struct {
     size_t length;
     char note[512]; /* says why this is not the text that was asked for; else empty */
 } PictureText;
-/* Makes the text, of at most T characters: log.attention_text or, if that is empty, longer than SNAPSHOT_TEXT_MAX or
-   has a character that the corpus lacks, the beginning of the validation split. */
+/* Makes the text, of at most T characters: log.attention_text. If that is empty, longer than SNAPSHOT_TEXT_MAX or has
+   a character that the corpus lacks, the text is the beginning of the validation split. */
 PictureText picture_text(const Config *config, const Corpus *corpus, size_t T);
 
-/* Writes which model a picture is of: "layers 2, heads 2, d_k 64, context 64, init unit, lr 0.003, seed 1". A key that
-   differs between the configs is left out. */
+/* Writes the description of a picture's model: "layers 2, heads 2, d_k 64, context 64, init unit, lr 0.003, seed 1". A
+   key that differs between the configs is omitted. */
 void picture_model(const Config *const *configs, size_t count, char *out, size_t capacity);
 /* Returns the validation losses of a run as a curve, which has no label yet. */
 Series picture_losses(const char *directory);

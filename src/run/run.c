@@ -1,5 +1,5 @@
-/* The directory of a run, and run.json in it. A process that trains holds a lock on the directory from the moment it
-   has made or opened it until its end, so that two never write the same logs. */
+/* The directory of a run, and run.json in it. A process that trains holds a lock on the directory from when it has
+   made or opened it until its end, so that two processes never write the same logs. */
 #include "run/run.h"
 
 #include <math.h>
@@ -60,8 +60,8 @@ void run_begin(Run *run, const Model *model, const char *command_line, Progress 
     progress_message(progress, "training %s into %s", run->config.name, run->directory);
 }
 
-/* Says so if a resumed run will not repeat the bits of one that never stopped. With our own kernels, bits depend on the
-   kernels alone; with OpenBLAS's, they depend on the number of threads as well. */
+/* Prints a note if a resumed run will not repeat the bits of one that never stopped. With this program's kernels, bits
+   depend on the kernels alone. With OpenBLAS's, they depend on the number of threads as well. */
 static void note_differences(const Json *d, bool bf16, size_t then, size_t threads, Progress *progress) {
     const char *core = js_as_text(js_get(d, "blas_core")), *products = js_as_text(js_get(d, "products"));
     const bool own = products && strcmp(products, "OpenBLAS") != 0;
@@ -251,7 +251,7 @@ void run_open(Run *run, const char *directory, const char *const *overrides, siz
     run->vocabulary = vocabulary_load(path);
 }
 
-/* Finds a machine that computes wrongly: every rank has a copy of the parameters, and these copies then differ. */
+/* Detects a machine that computes wrongly: every rank has a copy of the parameters, and these copies then differ. */
 void run_compare_parameters(const Model *model, size_t step) {
     char what[64], hash[HASH_DIGITS];
     if (ranks_count() == 1) return;

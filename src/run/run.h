@@ -1,6 +1,6 @@
-/* A run: one training in one directory. Here are the directory as it is made and opened (its config, vocabulary and
-   text, and the lock that keeps other processes out) and run.json, which says what the run is, when it was resumed and
-   how it ended; docs/formats.md lists its entries. What the run measured is in its logs (run/logs.h). */
+/* A run: one training in one directory. This header has the directory as it is made and opened (its config, vocabulary
+   and text, and the lock that excludes other processes), and run.json. That file says what the run is, when it was
+   resumed and how it ended; docs/formats.md lists its entries. What the run measured is in its logs (run/logs.h). */
 #pragma once
 
 #include "base/files.h"
@@ -16,16 +16,16 @@ typedef struct {
     Config config;                /* its name is that of the config the run was started with */
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
-    const Directory *locked;      /* where the run is written; NULL if it is only read, or written by another process */
-    ResultsDirectory *results;    /* of a new run; NULL for one that was opened */
-    Json *description;            /* run.json, once it is written or read */
+    const Directory *locked;   /* the directory to write; NULL if the run is only read, or another process writes it */
+    ResultsDirectory *results; /* of a new run; NULL for one that was opened */
+    Json *description;         /* run.json, once it is written or read */
 
     /* Of an opened run, which was trained before: */
     Vocabulary vocabulary; /* from vocab.json; a new run uses its corpus's */
     size_t threads;        /* from run.json; 1 if it names none */
-    bool finished;         /* whether run.json says so */
+    bool finished;         /* as run.json says */
     size_t step;           /* the step of the checkpoint that run_load_model has read */
-} Run;                     /* large: keep it off small stacks */
+} Run;                     /* too large for small stacks */
 
 /* The progress of a run. */
 typedef struct {
@@ -46,44 +46,45 @@ void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);
    must have its config and its text. If several processes train the run (ranks/ranks.h), only the first makes and
    writes the directory. What writes a run returns at once in the others, whose run has no locked directory. */
 void run_create(Run *run, const char *out, bool force);
-/* Writes run.json, with result "running", and tells `progress` so. Call it when the logs have their headers and there
+/* Writes run.json, with result "running", and a line to `progress`. Call it when the logs have their headers and there
    is a checkpoint, so that a directory with run.json can be resumed. */
 void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);
-/* Make run->description, the entries of run.json at the start of a run, and add to it those of its end. error NULL:
-   none. */
+/* run_describe makes run->description, the entries of run.json at the start of a run. run_describe_end adds those of
+   its end. error NULL: none. */
 void run_describe(Run *run, const Model *model, const char *command_line);
 void run_describe_end(const Run *run, const RunState *state, const char *result, const char *error);
 
-/* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
-   other processes out until the run is released. A damaged directory, a process that writes there, and the directory of
-   a sweep are errors of status STATUS_USAGE. Loads neither the text nor the parameters. */
+/* Opens the directory of an existing run, with `overrides` ("section.key=value") for its config. `exclusive` excludes
+   other processes until the run is released. A damaged directory, a process that writes there, and the directory of a
+   sweep are errors of status STATUS_USAGE. Loads neither the text nor the parameters. */
 void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive);
 /* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */
 void run_load_corpus(Run *run);
-/* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: the run's own
-   batch), with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
+/* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: train.batch),
+   with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 
-/* Raise an error unless all processes that train the run have the same version, kernels, config and text, and the same
-   parameters at `step`; or only the same parameters. For one process they do nothing. */
+/* run_compare raises an error unless all processes that train the run have the same version, kernels, config and text,
+   and the same parameters at `step`. run_compare_parameters compares the parameters alone. For one process they do
+   nothing. */
 void run_compare(const Run *run, const Model *model, size_t step);
 void run_compare_parameters(const Model *model, size_t step);
 
-/* Notes that the run is resumed at `step`. Writes config.ini as it is now; in run.json adds an entry to `resumed`, sets
-   the result back to "running" and removes the entries about its former end. Tells `progress` so, and also if bits
-   will not repeat because threads or kernels are others than before. */
+/* Notes that the run is resumed at `step`. Writes config.ini as it is now; in run.json adds an entry to `resumed`,
+   sets the result back to "running" and removes the entries about its former end. Writes this to `progress`, with a
+   note if bits will not repeat because threads or kernels differ from before. */
 void run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress);
 /* Writes to run.json how the run has ended: early if `signal` is not 0, with an error if the status of `failure` is not
    STATUS_OK. */
 void run_ended(const Run *run, const RunState *state, int signal, Error failure);
 
-/* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the text's own. Raises the errors of
-   corpus_load. */
+/* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the vocabulary of the text. Raises
+   the errors of corpus_load. */
 Corpus config_corpus(const Config *config, const Vocabulary *vocabulary);
 /* Writes a config as a file. */
 void config_save(const Config *config, const Directory *directory, const char *name);
-/* Reads config.ini of the run or sweep in `directory`, whose run.json is `d` and names it. A key that this version does
-   not have is refused, as in every config. An error names the version that wrote the file, where it is another one. */
+/* Reads config.ini of the run or sweep in `directory`, whose run.json is `d`. A key that this version does not have is
+   refused, as in every config. If another version wrote the file, an error names that version. */
 void description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
                         const char *const *overrides, size_t count);
 /* Adds an entry about this process to `resumed` of a run's or a sweep's run.json `d`, and returns it. */

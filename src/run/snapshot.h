@@ -21,8 +21,8 @@ Snapshot snapshot_make(size_t L, size_t H, const uint32_t *text /* (T) */, size_
    it does nothing. */
 void snapshot_save(const Snapshot *snapshot, const Directory *directory);
 
-/* snapshot_save under any name. snapshot_put writes the same to a stream, which the caller checks, and snapshot_name
-   returns the name of a step's file in a run's directory. */
+/* snapshot_write is snapshot_save under any name. snapshot_put writes the same to a stream, which the caller checks.
+   snapshot_name returns the name of a step's file in a run's directory. */
 void snapshot_write(const Snapshot *snapshot, const Directory *directory, const char *name);
 void snapshot_put(const Snapshot *snapshot, FILE *out);
 void snapshot_name(size_t step, char name[64]);

@@ -16,7 +16,7 @@ static void *larger_memory(void *memory, size_t before, size_t size) {
 }
 
 /* Without memory stb_truetype would omit a glyph, and stb_image_write would end the program by an assertion. Instead
-   the error leaves the functions of stb by its jump, and frees their memory. */
+   the error jumps out of the functions of stb, and frees their memory. */
 #define STBTT_malloc(size, unused) ((void)(unused), memory_make(1, size, "a character of a picture"))
 #define STBTT_free(memory, unused) ((void)(unused), memory_free(memory))
 #define STBIW_MALLOC(size) memory_make(1, size, "a compressed picture")
@@ -153,8 +153,8 @@ void canvas_marker(Canvas *canvas, double x, double y, double radius, Color colo
     canvas_curve(canvas, dot, 2, 2 * radius, 0, color);
 }
 
-/* Returns the first code point of a text, and moves the text past it. A byte that starts no valid sequence is U+FFFD.
- */
+/* Returns the first code point of a text, and moves the text past it. A byte that starts no valid sequence is
+   U+FFFD. */
 static int utf8_next(const char **text) {
     uint32_t code;
     size_t length = utf8_decode(*text, strnlen(*text, 4), &code);

@@ -26,7 +26,8 @@ enum { CANVAS_SIDE = 8192 };
    STATUS_FAILED is raised. */
 Canvas canvas_make(int width, int height, int scale);
 
-void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color); /* filled, clipped */
+void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height,
+                      Color color); /* filled; what lies outside the picture is not drawn */
 /* Draws the edge of a rectangle, one unit wide, inside it. */
 void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color color);
 typedef struct {

@@ -176,8 +176,8 @@ static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) 
     canvas_text_upwards(canvas, MARGIN + 6, (TOP + BOTTOM) / 2.0, TEXT_SIZE + 1, ALIGN_CENTER, ink, chart->y_label);
 }
 
-/* Draws the label of a curve right of the plot, behind a short line of the curve and a thin one from the curve's end.
- */
+/* Draws the label of a curve right of the plot, behind a short line of the curve and a thin one from the curve's
+   end. */
 static void draw_label(Canvas *canvas, const Layout *layout, const Label *label) {
     const Series *s = label->series;
     const double left = layout->right + GAP, y = label->place;

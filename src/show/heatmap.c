@@ -9,14 +9,15 @@
 #include "base/text.h"
 
 enum {
-    PANELS_ACROSS = 4, /* at least, if there are so many heads; more where the picture would be higher than wide */
-    WIDE = 2500,       /* four panels of 48 characters, all labelled */
+    PANELS_ACROSS =
+        4,       /* the least number, if there are so many heads; more where the picture would be higher than wide */
+    WIDE = 2500, /* four panels of 48 characters, all labelled */
     MARGIN = 22,
     TITLES = 58,      /* height of title and subtitle */
     LABEL = 20,       /* height of the label above a panel */
     AXIS_NAME = 20,   /* pixels for "query" and "key" */
     SLOT = 130,       /* width for the label of a panel, also where the text is short */
-    STRIP_SIDE = 190, /* of a strip's panel, about */
+    STRIP_SIDE = 190, /* approximate side of a strip's panel */
     ROW_NAME = 24,    /* pixels for the name of a strip's row */
     CORNER = 22,      /* height of the line below the panels */
     LEAST_CELL = 11,  /* in smaller cells, characters of LEAST_SIZE would touch */

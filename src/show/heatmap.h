@@ -20,11 +20,11 @@ typedef struct {
 } AttentionFigure;
 
 /* Returns the colour of a weight, which is clamped to [0, 1]: viridis (van der Walt and Smith 2015), perceptually
-   uniform, over the square root of the weight; NaN is red. Uniform attention over 48 keys has the weight 0.02. A linear
-   scale would paint this like 0 (shade 5 of 255). The root gives it shade 37, which is plainly lighter, and only
+   uniform, over the square root of the weight; NaN is red. Uniform attention over 48 keys has the weight 0.02. A
+   linear scale would paint this like 0 (shade 5 of 255). The root paints it visibly lighter (shade 37), and only
    weights near 1 are bright yellow. */
 Color heatmap_color(double weight);
-/* The position of a weight on the colour bar, 0 to 1, and its inverse. */
+/* Return the position of a weight on the colour bar, 0 to 1, and the weight at a position. */
 double heatmap_position(double weight);
 double heatmap_weight(double position);
 

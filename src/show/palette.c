@@ -1,5 +1,5 @@
 /* One table of colours for every picture, so that a divisor has the same colour in all of them. tests/test_pictures.c
-   checks that the colours can be told apart. */
+   checks that the colours can be distinguished. */
 #include "show/palette.h"
 
 #include <string.h>

@@ -27,9 +27,9 @@ void progress_update(Progress *progress, double now, size_t step, size_t steps, 
                      double accuracy, double tokens_per_second, double seconds_left);
 /* Shows work that is counted in parts, as "12/58 combinations". */
 void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
-/* For any other progress line. progress_is_due returns whether it is time for one (at most twice a second and only on a
-   terminal). progress_line shows it, cut to the terminal's width, over the one that is shown. progress_clear wipes it.
- */
+/* Show any other progress line. progress_is_due returns whether it is time for one (at most twice a second and only on
+   a terminal). progress_line shows it, cut to the terminal's width, over the one that is shown. progress_clear wipes
+   it. */
 bool progress_is_due(Progress *progress, double now);
 void progress_line(Progress *progress, const char *line);
 void progress_clear(Progress *progress);

@@ -46,8 +46,8 @@ typedef struct {
     size_t width, slot;  /* most columns of a panel; columns from one panel to the next */
 } View;
 
-/* Shows the sign of a character (heatmap_character). It is U+FFFD if a terminal may show it in another width than one
-   column, change the direction of writing, or obey it. */
+/* Shows the sign of a character (heatmap_character). Shows U+FFFD instead if a terminal may show the sign in another
+   width than one column, change the direction of writing, or execute it as a command. */
 static void show_character(const Terminal *t, uint32_t character) {
     /* Ranges of letters and signs of one column that are written from left to right and do not combine (Unicode 15:
        EastAsianWidth, Bidi_Class and General_Category). */
@@ -108,7 +108,7 @@ static void show_legend(const Terminal *t) {
     fputs("\n\n", t->out);
 }
 
-/* Shows one line of a panel and returns the columns it took. Line 0 is the label, cut to the panel's width; the line
+/* Shows one line of a panel and returns its number of columns. Line 0 is the label, cut to the panel's width; the line
    after the last cells has the keys' characters. */
 static size_t show_line(const View *v, size_t panel, size_t line) {
     const size_t row = line * v->queries - v->queries;

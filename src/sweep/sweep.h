@@ -47,12 +47,12 @@ extern const Verb sweep_verb;
 
 enum { RUNS_MAX = 4096, RUN_NAME = 200, SETTING_LABEL = 320 };
 
-/* What a run measured, in the order of summary.csv: the constant of each, its column, and printf's format in it. Steps
-   and seconds are from run.json or, for a run that has not ended, from the last row of metrics.csv; threads are from
-   run.json. train_loss_mean is over the last tenth of the steps, since single batches vary; grad_norm_max is after the
-   warmup. Each row of HEADS is two measures, MEASURE_..._FIRST and _LAST: means of a column of attention.csv over all
-   heads of all layers, at the first and the last step. Those of gradients are means of the heads' medians; qk_norm is
-   |W_Q| |W_K|, Frobenius norms. */
+/* The measures of a run, in the order of summary.csv: the constant of each, its column, and printf's format in it.
+   Steps and seconds are from run.json or, for a run that has not ended, from the last row of metrics.csv; threads are
+   from run.json. train_loss_mean is over the last tenth of the steps, since single batches vary; grad_norm_max is after
+   the warmup. Each row of HEADS is two measures, MEASURE_..._FIRST and _LAST: means of a column of attention.csv over
+   all heads of all layers, at the first and the last step. Those of gradients are means of the heads' medians; qk_norm
+   is |W_Q| |W_K|, Frobenius norms. */
 #define HEADS(ROW, measure, name, column)                                                                              \
     ROW(measure##_FIRST, name "_first", "%.6g", column)                                                                \
     ROW(measure##_LAST, name "_last", "%.6g", column)
@@ -108,7 +108,7 @@ typedef struct {
     size_t run[SWEEP_VALUES_MAX];       /* (count) indices of its runs, by seed */
     size_t count;
     size_t reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself */
-    /* What sweep_summarize computes, over the runs that finished: */
+    /* Results of sweep_summarize, over the runs that finished: */
     size_t finished, diverged;
     Interval mean[MEASURE_COUNT];
     Interval difference; /* validation loss less the reference's, seed by seed; count 0: none */

@@ -1,5 +1,5 @@
-/* Hands a pass to the engine that was chosen, and divides the shards of a step into passes; the gradients of a step,
-   and the update by them. */
+/* Calls the engine that train.engine names, and divides the shards of a step into passes. Computes the gradients of a
+   step, and makes the update. */
 #include "train/engine.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@ static size_t slice_of_shard(const Model *m, size_t shards) {
     return all < most ? 1 : all / most;
 }
 
-/* Returns how many shards are computed at the same time, if there are enough: as many as the threads can be divided
-   among, and as fit into the arrays of a slice. The plain engine computes one at a time. */
+/* Returns the number of shards to compute at the same time, if there are enough. It divides the number of threads, and
+   so many shards fit into the arrays of a slice. The plain engine computes one at a time. */
 static size_t shards_at_once(EngineKind kind, const Model *m, size_t slice) {
     const size_t threads = kind == ENGINE_FAST ? m->threads : 1, most = model_slice(&m->shape, 0);
     size_t count = 1;

@@ -1,8 +1,8 @@
 /* The passes of training and of the validation loss, by the engine that train.engine names: the fast one
    (model/transformer.h) or the plain one (plain/plain.h). Both work on the parameters, gradients and losses of one
    model, so optimizer and checkpoints do not depend on the engine; sampling and everything that shows attention uses
-   the fast one. And a training step without what surrounds it: for the loop, for bench, and for the comparison with
-   PyTorch. */
+   the fast one. Then the two halves of a training step, its gradients and its update: for the loop, for bench, and for
+   the comparison with PyTorch. */
 #pragma once
 
 #include "data/corpus.h"
@@ -12,10 +12,10 @@
 #include "train/optimizer.h"
 
 typedef struct {
-    Model *model; /* the caller's */
+    Model *model; /* belongs to the caller */
     EngineKind kind;
     Plain plain;               /* for ENGINE_PLAIN; else empty */
-    Shards shards;             /* those of a step, and the sum of their gradients */
+    Shards shards;             /* the shards of a step, and the sum of their gradients */
     size_t slice;              /* the most sequences of a shard that a slice has */
     int32_t *tokens, *targets; /* (max_batch, T): for training, evaluation or sampling, whichever is in progress */
 } Engine;
@@ -24,18 +24,18 @@ typedef struct {
    errors of shards_make. */
 void engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model);
 
-/* model_pass or plain_pass. */
+/* Makes a pass by the engine: model_pass or plain_pass. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
 
-/* engine_pass over shards.at_once shards, from this rank's shard `first` on. With a backward pass, each adds to its own
-   gradients and to its sum of losses, which is not finite if a loss was not, even if the pass ended early. Sets the
-   division of `pass`. Returns the losses of all positions. */
+/* Makes a pass over shards.at_once shards, from this rank's shard `first` on. With a backward pass, each shard adds to
+   its gradients and to its sum of losses. This sum is not finite if a loss was not, even if the pass ended early. Sets
+   the division of `pass`. Returns the losses of all positions. */
 double engine_pass_shards(Engine *engine, size_t first, const Batch *batch, Pass pass);
-/* shards_end. After the last shard, the sum over all of them is in model->gradients, which may be an array of the
+/* Calls shards_end. After the last shard, the sum over all shards is in model->gradients, which may be an array of the
    engine's shards from then on. */
 double engine_end_shards(Engine *engine, size_t first);
 
-/* The time of the parts of step_gradients that are no pass over the model. */
+/* The time that step_gradients spends outside of passes over the model. */
 typedef struct {
     double batch, shards; /* drawing the batches; adding up the gradients of the shards */
 } StepSeconds;
@@ -43,9 +43,10 @@ typedef struct {
 /* Computes the gradients over the step's train.accumulate batches, into model->gradients. Returns their mean loss. Adds
    to *seconds, unless that is NULL. */
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, StepSeconds *seconds);
-/* Makes update number `step`, from 0, of the parameters, by these gradients and their norm; then QK-clip. */
+/* Makes update number `step` (from 0) of the parameters from model->gradients, whose norm is `norm`. Then clips
+   queries and keys if train.qk_clip is set. */
 void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step);
 
-/* Returns whether what comes every `every` steps comes at `step`. 0: never; EVERY_DOUBLING: at 0 and at powers of two.
- */
+/* Returns whether something that is done every `every` steps is due at `step`. 0: never; EVERY_DOUBLING: at 0 and at
+   powers of two. */
 bool step_is_due(size_t step, size_t every);

@@ -1,6 +1,6 @@
 /* The validation loss. It is summed over the same windows at every evaluation, and without dropout, so that two losses
-   of a run differ by the parameters alone. The sum is over targets and divided once, since the last window may be
-   shorter than the others. */
+   of a run differ by the parameters alone. The losses of all targets are added and divided once, since the last window
+   may be shorter than the others. */
 #include "train/evaluate.h"
 
 #include <math.h>
@@ -8,12 +8,12 @@
 #include "base/interrupt.h"
 #include "base/memory.h"
 
-/* The index of window i of `count` that are spread evenly over `windows`. */
+/* Returns the index of window i of `count` that are spread evenly over `windows`. */
 static size_t window_of(size_t i, size_t count, size_t windows) {
     return (size_t)((double)i * (double)windows / (double)count);
 }
 
-/* Whole windows come first, in batches; the last window, if it is shorter, is a batch of its own. */
+/* Whole windows come first, in batches. A shorter last window is a batch by itself. */
 Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batches) {
     const size_t T = engine->model->shape.T, batch = engine->model->max_batch;
     const size_t whole = corpus_whole_windows(corpus, T), windows = corpus_windows(corpus, T);

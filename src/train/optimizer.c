@@ -1,9 +1,9 @@
 /* From gradients to updates: the schedule of the learning rate, the norm by which gradients are clipped, and the
-   update: AdamW and SGD by the table of ops/update.h, Muon by `muon`.
+   update. AdamW and SGD are rows of the table in ops/update.h; `muon` is below.
 
    AdamW and SGD update every number by itself, so the threads share the flat arrays evenly, in ranges that ignore the
-   borders of tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another, and a rank
-   its part of them. */
+   borders of tensors. Muon orthogonalizes whole matrices, so each thread updates one matrix after another, and each
+   rank some of the matrices. */
 #include "train/optimizer.h"
 
 #include <math.h>
@@ -24,14 +24,14 @@ static bool by_muon(const Optimizer *o, const Tensor *t) { return row_of(o)->muo
 
 static bool in_bf16(const Optimizer *o) { return o->config->train.precision == PRECISION_BF16; }
 
-/* The floating-point operations by which the matrices are sorted; their order is the same in bf16. */
+/* Returns the floating-point operations by which the matrices are sorted. The order is the same in bf16. */
 static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns, false); }
 
-/* Adds the matrices of a tensor to Muon's, which are sorted by falling cost so that no thread is left with a large one
-   at the end. Finds the largest workspace. */
+/* Adds the matrices of a tensor to Muon's. They are sorted by falling cost, so that no thread begins a large one at
+   the end. Finds the largest workspace. */
 static void add_matrices(Optimizer *o, const Tensor *t) {
     for (const ColumnBlock *block = t->blocks; block < t->blocks + t->block_count; block++) {
-        if (block->lr_scale == 0) continue; /* it is not learned, so it does not decay either */
+        if (block->lr_scale == 0) continue; /* not learned, and so not decayed */
         const size_t columns = block->end - block->begin;
         const Matrix new = {t->offset + block->begin, t->size[0], columns, t->width, block->lr_scale};
         const size_t workspace =
@@ -102,8 +102,8 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
 }
 
 /* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) belongs to the thread.
-   Without `moves`, another rank updates the matrix, and only the velocity changes here: every rank has all velocities.
- */
+   Without `moves`, another rank updates the matrix, and only the velocity changes here: every rank has all
+   velocities. */
 MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, double muon_lr, const Matrix *matrix, bool moves,
                                 real *parameters, const real *gradients, real *workspace) {
     const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;
@@ -125,8 +125,9 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, double muon
     newton_schulz(rows, columns, x, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
 }
 
-/* Returns how many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where
-   its column blocks agree in both, otherwise the rest of this row of the block. *block is the one that `at` is in. */
+/* Returns how many numbers of a tensor, from its number `at` on, have the same learning rate and decay. These are all
+   the following ones if its column blocks agree in both, otherwise those up to the end of this row of the block. Sets
+   *block to the block of number `at`. */
 static size_t uniform_count(const Tensor *t, size_t at, const ColumnBlock **block) {
     const size_t column = at % t->width;
     bool alike = true;

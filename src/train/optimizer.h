@@ -13,7 +13,7 @@ typedef struct {
 } Matrix;
 
 typedef struct {
-    const Config *config; /* the caller's, which must outlive this */
+    const Config *config; /* belongs to the caller; must outlive this */
     size_t threads, flat;
     real *m;              /* (flat): the first moment; the velocity for SGD and Muon's matrices */
     real *v;              /* (flat): the second moment; zeros in Muon's matrices; NULL for SGD */
@@ -27,18 +27,18 @@ typedef struct {
 
 void optimizer_make(Optimizer *optimizer, const Config *config, const TensorTable *tensors, size_t threads);
 
-/* Learning rate of step t = 0 .. steps: lr (t+1) / (warmup+1) while t < warmup, then along half a cosine from lr down
-   to min_lr at t = steps. */
+/* Returns the learning rate of step t = 0 .. steps: lr (t+1) / (warmup+1) while t < warmup, then along half a cosine
+   from lr down to min_lr at t = steps. */
 double learning_rate(const Config *config, size_t step);
 
-/* Euclidean norm of all gradients, summed in double in an order that no thread changes. */
+/* Returns the Euclidean norm of all gradients, summed in double, in the same order for any number of threads. */
 double gradient_norm(Optimizer *optimizer, const real *gradients);
 
-/* One update, number `step` (from 0), of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)).
-   A column block's learning rate is `lr` times its lr_scale. Weight decay is decoupled: tensors of two dimensions lose
-   the share lr * weight_decay, whatever the lr_scale; with lr_scale 0 they stay as they are. AdamW's moments are
-   bias-corrected. Muon's matrices have muon_lr times lr / train.lr in place of `lr`, and the decay train.weight_decay;
-   beside them AdamW's tensors decay by train.adamw_decay. Ranks divide Muon's matrices among them: all ranks call this
-   with the same gradients, and end with the same parameters. */
+/* Makes update number `step` (from 0) of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)). A
+   column block's learning rate is `lr` times its lr_scale. Weight decay is decoupled: tensors of two dimensions are
+   multiplied by 1 - lr * weight_decay, whatever the lr_scale; with lr_scale 0 they stay as they are. AdamW's moments
+   are bias-corrected. Muon's matrices have muon_lr times lr / train.lr in place of `lr`, and the decay
+   train.weight_decay; the other tensors then decay by train.adamw_decay. Ranks divide Muon's matrices among them: all
+   ranks call this with the same gradients, and end with the same parameters. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);

@@ -13,11 +13,11 @@
 #include "train/sample.h"
 #include "train/trainer.h"
 
-/* Returns whether this step is evaluated also in a run that does not end with it. */
+/* Returns whether eval.every makes this step an evaluation. The last step of a run is evaluated in any case. */
 static bool evaluation_is_due(const Trainer *t) { return step_is_due(t->state.step, t->run.config.eval.every); }
 
 /* Writes the logs to disk first, because the checkpoint names their sizes. A run that is resumed from this checkpoint
-   has the best parameters in its logs, or evaluates them again; or it is made longer, and needs the earlier ones. */
+   has the best parameters in its logs, or evaluates them again. A run that is made longer needs the earlier ones. */
 void trainer_save(Trainer *t) {
     const Moments moments = {t->optimizer.m, t->optimizer.v};
     t->state.seconds = omp_get_wtime() - t->start;
@@ -143,7 +143,7 @@ static void show_evaluation(const Trainer *t) {
 
 static void show_progress(const Trainer *t) {
     const double now = omp_get_wtime(), seconds = now - t->start;
-    const double per_step = t->state.step ? seconds / (double)t->state.step : 0;
+    const double per_step = t->state.step ? seconds / (double)t->state.step : NAN;
     const size_t steps = t->run.config.train.steps;
     progress_update(t->options->progress, now, t->state.step, steps, t->loss, t->state.val_loss, t->val_accuracy,
                     per_step > 0 ? (double)tokens_per_step(&t->run.config) / per_step : 0,

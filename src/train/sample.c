@@ -1,6 +1,6 @@
-/* Draws text, character by character. The model reads a window of at most T characters; the next one is drawn from the
-   softmax of its last logits and added to the window. Keys and values of what the model has read are kept
-   (Pass.cached), until the window is full and its characters move to other positions. */
+/* Draws text, character by character. The model reads a window of at most T characters. The next character is drawn
+   from the softmax of its last logits and added to the window. Keys and values of the characters read are cached
+   (Pass.cached) until the window is full and its characters move to other positions. */
 #include "train/sample.h"
 
 #include <math.h>
@@ -9,9 +9,9 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 
-/* The smallest logit to draw from. It keeps the likeliest characters: `most_count` (at most n), or as few as have the
-   weight `enough` together. Equal logits are counted together. *sum becomes the sum of the weights exp((logit -
-   largest) / temperature) that are kept. */
+/* Returns the smallest logit to draw from. The characters to draw from are the likeliest ones: `most_count` of them
+   (at most n), or the fewest whose weights add up to `enough`. Equal logits are counted together. *sum becomes the sum
+   of their weights exp((logit - largest) / temperature). */
 static double cut(const real *logits, size_t n, double largest, double temperature, size_t most_count, double enough,
                   double *sum) {
     double least = INFINITY;
@@ -28,7 +28,7 @@ static double cut(const real *logits, size_t n, double largest, double temperatu
     return least;
 }
 
-/* The id where the cumulative probability passes `uniform`, a number in [0, 1). */
+/* Returns the id where the cumulative probability passes `uniform`, a number in [0, 1). */
 static int32_t draw(const real *logits, size_t n, const SampleOptions *options, double uniform) {
     size_t best = 0; /* the likeliest */
     for (size_t v = 1; v < n; v++)
@@ -46,7 +46,7 @@ static int32_t draw(const real *logits, size_t n, const SampleOptions *options, 
         if ((double)logits[v] >= least) left -= exp(((double)logits[v] - most) / options->temperature);
         if (left < 0) return (int32_t)v;
     }
-    return (int32_t)best; /* only rounding errors are left of the sum */
+    return (int32_t)best; /* the sum has fallen short by rounding errors */
 }
 
 bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, size_t count,
@@ -64,7 +64,7 @@ bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, 
         size_t length = utf8_encode(vocabulary->characters[id], text);
         text_write(text, length, out);
         if (ferror(out)) return false;
-        if (seen == T) { /* continue with the later half, whose positions change: nothing of it is cached */
+        if (seen == T) { /* continues with the later half, whose positions change: nothing of it is cached */
             seen = T / 2;
             cached = 0;
             memmove(window, window + (T - seen), seen * sizeof *window);

@@ -1,5 +1,5 @@
-/* The summary of a run: everything that decides how long the run takes, and that shows the user whether it is the
-   intended run. It is printed before the first step, and by --dry-run as comments below the config. */
+/* Prints the summary of a run: what decides how long the run lasts, and what shows the user whether it is the intended
+   run. It is printed before the first step, and by --dry-run as comments below the config. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ size_t tokens_per_step(const Config *config) {
     return config->train.accumulate * config->train.batch * config->model.context;
 }
 
-/* "12,345,678" */
+/* Writes a number as "12,345,678". */
 static void format_count(size_t n, char out[32]) {
     size_t power = 1;
     while (n / power >= 1000) power *= 1000;

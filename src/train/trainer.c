@@ -1,8 +1,8 @@
-/* How a run starts and how it ends: memory for everything it needs, its directory and logs; its pictures, page and
-   result. A new run and a resumed one differ only in where the parameters, moments and logs come from.
+/* Starts and ends a run: memory for all arrays, its directory and logs; its pictures, page and result. A new run and a
+   resumed one differ only in where the parameters, moments and logs come from.
 
-   Every reason to refuse a config or a text is checked before anything is written. So the memory is made first, and the
-   directory last. */
+   Every reason to refuse a config or a text is checked before anything is written. So the memory is allocated first,
+   and the directory is made last. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -173,8 +173,8 @@ Trainer *trainer_resume(const char *directory, const char *const *overrides, siz
         t->had_finished = true;
         return t;
     }
-    /* No log is cut before config.ini and run.json are on disk, so a kill in between leaves a run that can be resumed.
-     */
+    /* No log is cut before config.ini and run.json are on disk, so a kill in between leaves a run that can be
+       resumed. */
     t->logs = logs_resume(t->run.locked, t->state.step, t->state.log_size);
     run_resumed(&t->run, &t->model, t->state.step, options->command_line, options->progress);
     return t;
@@ -184,7 +184,7 @@ size_t trainer_check(const Config *config, const TrainOptions *options, FILE *ou
     const size_t mark = memory_mark();
     Trainer *t = prepare(config, options);
     const size_t bytes = training_memory(&t->engine, &t->optimizer);
-    if (out) { /* as comments, so that `out`, which begins with a config, is still one */
+    if (out) { /* as comments, so that `out`, which begins with a config, remains a config */
         run_count_ngrams(&t->run);
         fputc('\n', out);
         print_summary(&(Progress){.stream = out}, "; ", t, NAN);

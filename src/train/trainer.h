@@ -10,10 +10,10 @@
 typedef struct {
     size_t threads;           /* trainer_resume: 0 means as many as the run had; a sweep: of all runs together */
     const char *out;          /* --out; NULL: log.out, or log.out with the next free number */
-    bool force;               /* move a run that is there (base/results.h) */
+    bool force;               /* move an existing run (base/results.h) */
     const char *command_line; /* for run.json */
     Progress *progress;
-    size_t jobs; /* a sweep: how many runs to train at a time; 0: as many as there are threads and memory for */
+    size_t jobs; /* a sweep: the number of runs to train at a time; 0: as many as threads and memory allow */
     /* Writes the page of the results in a directory when they are complete; NULL: none is written. */
     void (*report)(const Directory *directory);
     /* A sweep: writes the first sentence about its results; NULL: none is written. */
@@ -22,8 +22,8 @@ typedef struct {
 } TrainOptions;          /* of one run, or of a sweep's runs */
 TrainOptions train_options(const Command *command);
 
-/* Arrays are made before the first step. What a step makes, for pictures, snapshots' files and checkpoints, is released
-   at its end. */
+/* A run while it is trained. Its arrays are made before the first step. Memory that a step makes, for pictures,
+   snapshots' files and checkpoints, is released at the step's end. */
 typedef struct {
     const TrainOptions *options;
     Run run;
@@ -42,11 +42,12 @@ typedef struct {
     PictureText text;
     Snapshot snapshot;
 
-    double loss, norm;             /* of this step: the training loss, and the norm of its gradients */
-    double val_loss, val_accuracy; /* of this step, or NaN; of the last evaluation, NaN if none or for a text */
-    int signal;                    /* that ends the run early, or 0 */
-    bool had_finished;             /* before it was resumed */
-    Error failure;                 /* what ended the loop; STATUS_OK: nothing */
+    double loss, norm; /* of this step: the training loss, and the norm of its gradients */
+    double val_loss,
+        val_accuracy;  /* of this step, or NaN; of the last evaluation, NaN if there was none or for a text */
+    int signal;        /* that ends the run early, or 0 */
+    bool had_finished; /* before it was resumed */
+    Error failure;     /* the error that ended the loop; STATUS_OK: none */
 } Trainer;
 
 static inline size_t batch_size(const Trainer *t) { return t->run.config.train.batch; }
@@ -55,22 +56,22 @@ static inline size_t batch_size(const Trainer *t) { return t->run.config.train.b
    written before config, corpus, memory and directory are known to be good. */
 Trainer *trainer_start(const Config *config, const TrainOptions *options);
 
-/* Makes everything of a run except its directory and logs, as trainer_start does. Config, text and options must be set.
- */
+/* Makes everything of a run except its directory and logs, as trainer_start does. Config, text and options must be
+   set. */
 void trainer_make_arrays(Trainer *trainer);
 
-/* Opens the run in `directory` at its last checkpoint. Trained on, it gives the same bits as if it had never stopped,
-   given the same number of threads and the same kernels. `overrides` may set train.steps ("train.steps=2000"), nothing
-   else. If the run has already finished, makes its pictures and its page again, from its files, and sets had_finished.
-   A directory whose config, text, vocabulary or logs are not those of the checkpoint, or in which another process
-   trains, is refused, and the difference named. */
+/* Opens the run in `directory` at its last checkpoint. When it is trained further, it has the same bits as a run that
+   never stopped, given the same number of threads and the same kernels. `overrides` may set only train.steps
+   ("train.steps=2000"). If the run has already finished, makes its pictures and its page again, from its files, and
+   sets had_finished. A directory whose config, text, vocabulary or logs are not those of the checkpoint, or in which
+   another process trains, is refused, and the difference named. */
 Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t override_count,
                         const TrainOptions *options);
 
-/* The parts of the loop. Each records what belongs to trainer->state.step.
+/* The parts of the loop. Each works on the step trainer->state.step.
 
-   trainer_begin cuts the logs back to what the checkpoint says. trainer_evaluate computes the validation loss, saves
-   the best parameters so far and writes a sample; a signal that cuts this short is stored in trainer->signal.
+   trainer_begin cuts the logs back to the sizes in the checkpoint. trainer_evaluate computes the validation loss,
+   saves the best parameters so far and writes a sample; a signal that cuts this short is stored in trainer->signal.
    trainer_measure writes the statistics and pictures of attention. trainer_log checks that loss and gradients are
    finite (an error of status STATUS_DIVERGED), writes the row of metrics.csv at each evaluation and every log.every
    steps, and shows the step in the terminal. trainer_show draws the loss curves and writes the page of the run so far,
@@ -82,30 +83,30 @@ void trainer_log(Trainer *trainer);
 void trainer_show(Trainer *trainer);
 void trainer_save(Trainer *trainer);
 
-/* Draws the loss curves, and writes to run.json and the page how the run ended, also if an error ended the loop
-   (trainer->failure). Each of these is tried, and then the first error is raised. */
+/* Draws the loss curves, and writes to run.json and the page how the run ended, even if an error ended the loop
+   (trainer->failure). Tries each of these, and then raises the first error. */
 void trainer_end(Trainer *trainer);
 
-/* Raises the error with which trainer_start would refuse to start. Writes no file. Returns the bytes of memory that it
-   would take (training_memory). What would be trained goes to `out`, unless NULL: corpus, model, memory and machine, as
+/* Raises the error with which trainer_start would refuse to start. Writes no file. Returns the bytes of memory that
+   training would need (training_memory). Writes a summary to `out`, unless NULL: corpus, model, memory and machine, as
    comments of a config. */
 size_t trainer_check(const Config *config, const TrainOptions *options, FILE *out);
 
 /* --- summary.c */
 
-/* Bytes that training takes: the arenas of model, engine and optimizer, and the buffers into which threads pack
-   matrices. */
+/* Returns the bytes that training needs: the arenas of model, engine and optimizer, and the buffers into which threads
+   pack matrices. */
 size_t training_memory(const Engine *engine, const Optimizer *optimizer);
 /* Raises an error of status STATUS_FAILED if the machine has less memory than `bytes`. Call it before the arenas are
    written to: the system gives their pages only then. */
 void training_memory_check(size_t bytes);
 
-/* Tokens of one step of training. */
+/* Returns the tokens of one step of training. */
 size_t tokens_per_step(const Config *config);
 
 /* Prints corpus, n-gram tables, model, divisor and multiplier, training, memory, machine, and the note about the
    pictures, in lines that begin with `mark`. The scores' measured deviation is printed unless `measured_std` is NaN. */
 void print_summary(Progress *to, const char *mark, const Trainer *trainer, double measured_std);
 
-/* Prints to standard output how a run ended, and where its results are. */
+/* Prints to standard output how a run ended, and the path of its results. */
 void print_outcome(const Trainer *trainer);

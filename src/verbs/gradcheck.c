@@ -1,5 +1,6 @@
 /* The verb gradcheck: checks the model that a config describes, or every combination of its [sweep]. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,13 +11,13 @@
 #include "verbs/verbs.h"
 
 /* A micro-batch has train.batch sequences, but at most SEQUENCES_MAX, or one for each shard: checking an entry takes
-   half a dozen passes over the micro-batch. */
+   four passes or more over the micro-batch. */
 enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
 
 /* Over all models: the worst row, with the combination that has it ("sqrt_dk, pre, 0.2"), and sums. */
 static GradientRow worst;
 static char worst_label[LABEL];
-static size_t compared, skipped, rows, failed, rounded;
+static size_t compared, rows, failed;
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
    "train-double", or "sqrtdk-double" where it is installed. */
@@ -62,8 +63,7 @@ static void check_config(const Config *c) {
 /* Returns whether a row is worse than another: one that fails than one that agrees, and then the one with the larger
    error. */
 static bool is_worse(const GradientRow *row, const GradientRow *than) {
-    if (!row->failure != !than->failure) return row->failure;
-    return row->relative > than->relative;
+    return row->failed != than->failed ? row->failed : row->relative > than->relative;
 }
 
 /* Adds the check of a model to the sums. Its worst row is, of several that fail, the last in the order of the forward
@@ -71,14 +71,12 @@ static bool is_worse(const GradientRow *row, const GradientRow *than) {
 static void add(const GradientCheck *check, const char *label) {
     const GradientRow *found = check->rows;
     for (const GradientRow *row = check->rows; row < check->rows + check->row_count; row++) {
-        if (row->failure || is_worse(row, found)) found = row;
+        if (row->failed || is_worse(row, found)) found = row;
         compared += row->checked;
-        skipped += row->skipped;
-        failed += row->failure != NULL;
-        rounded += row->rounded;
+        failed += row->failed;
     }
     if (*label) {
-        printf("%-*s %8.1e  %s%s\n", LABEL - 1, label, found->relative, found->name, found->failure ? " FAILED" : "");
+        printf("%-*s %8.1e  %s%s\n", LABEL - 1, label, found->relative, found->name, found->failed ? " FAILED" : "");
         fflush(stdout);
     }
     if (rows == 0 || is_worse(found, &worst)) {
@@ -119,16 +117,10 @@ static void check_model(const Config *c, const char *label, size_t threads) {
 /* Raises an error that says where and how gradients disagree, or prints how closely they agree. */
 static void conclude(void) {
     if (failed)
-        runtime_error("%s: %s%sthe gradient of %s %s, the first in the backward pass (largest %.2e, "
+        runtime_error("gradients disagree: %s%sthe gradient of %s is %s, the first in the backward pass (largest %.2e, "
                       "error %.2e of it, %zu of %zu entries compared); %zu of %zu rows fail",
-                      worst.checked ? "gradients disagree" : "gradients were not compared", worst_label,
-                      *worst_label ? ": " : "", worst.name, worst.failure, worst.largest, worst.relative, worst.checked,
-                      worst.checked + worst.skipped, failed, rows);
-    if (rounded)
-        printf("\n~ marks %zu rows so small that rounding of the loss is most of the error, which\n"
-               "  is relative to the whole tensor's largest gradient there\n",
-               rounded);
-    if (skipped) printf("\n%zu gradients could not be compared: a kink of ReLU is too near\n", skipped);
+                      worst_label, *worst_label ? ": " : "", worst.name, isinf(worst.scale) ? "not finite" : "off",
+                      worst.largest, worst.relative, worst.checked, worst.count, failed, rows);
     printf("\n%zu gradients agree, in %zu parts of tensors. The largest\n"
            "error is %.1e of a part's largest gradient (tolerance %.0e)\n",
            compared, rows, worst.relative, GRADCHECK_TOLERANCE);

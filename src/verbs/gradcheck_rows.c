@@ -1,14 +1,17 @@
 /* Compares the gradients of the backward pass with differences of the loss. Each parameter tensor, or each column block
    of one, has a row in the table, which is printed row by row as the check proceeds. */
 #include <float.h>
+#include <math.h>
 
 #include "base/interrupt.h"
 #include "model/initialization.h"
 #include "ops/activation.h"
-#include "verbs/difference.h"
 #include "verbs/gradcheck.h"
 
-static const double WIDEST_STEP = 64;
+static const double WIDEST = 64; /* perturbation of a parameter */
+
+/* Returns a generous bound on the rounding of the loss. */
+static double rounding_of(const GradientCheck *c) { return 4 * DBL_EPSILON * c->loss; }
 
 /* --- The loss, and its change where a parameter is perturbed. */
 
@@ -45,66 +48,50 @@ static double make_passes(GradientCheck *c, bool with_backward) {
     return mean;
 }
 
-/* Returns the change of the loss where c->parameter is perturbed by delta. */
-static double change(void *check, double delta) {
-    GradientCheck *c = check;
-    const real kept = *c->parameter;
-    *c->parameter = kept + (real)delta;
+/* Returns the change of the loss where a parameter is perturbed by delta. */
+static double change(GradientCheck *c, real *parameter, double delta) {
+    const real unperturbed = *parameter;
+    *parameter = unperturbed + (real)delta;
     const double mean = make_passes(c, false);
-    *c->parameter = kept;
+    *parameter = unperturbed;
     return mean;
 }
 
 /* --- The comparison. */
 
-/* A slope by differences, and a bound on its rounding. */
-typedef struct {
-    double value, rounding;
-} Slope;
+/* Returns the gradient minus the nearest slope of the loss along a parameter.
 
-/* Returns the slope along c->parameter. */
-static Slope slope_by(GradientCheck *c, const GradientRow *row, Side side) {
-    /* A generous bound on the rounding of the loss. Differences on one side magnify it more than twice as much. */
-    const double rounding = (side == CENTRAL ? 1 : 2.5) * 4 * DBL_EPSILON * c->loss;
-    /* The first step is so wide that rounding hides nothing, and no wider. For gradients a billionth of the others'
-       size, as q and k have in the first block of a post-norm model, that is far from zero. */
-    double step = fmin(rounding / (DIFFERENCE_ACCURACY * row->scale), WIDEST_STEP);
-    const double value = difference_extrapolated(change, c, side, rounding, row->scale, &step);
-    return (Slope){value, rounding / step};
-}
+   Slopes are differences at a distance of h and h/2, extrapolated to h = 0 (Richardson 1911). Rounding wants h wide and
+   curvature wants it narrow, and between the gradients of one model lie six powers of ten of either. So h starts where
+   the rounding of the loss is a hundredth of the tolerance, and is divided by 4 up to five times, until a slope is
+   within a tenth of it.
 
-/* Returns the slope along c->parameter of a loss with kinks. Central differences find it where they agree with
-   `gradient`. Otherwise a kink near the entry lies on one side, and the differences on the other side agree with each
-   other at a step that leaves the tolerance above rounding. If both sides agree, each on a slope of its own, the kink
-   is nearer than differences can tell. If neither does, there are kinks on both sides. Then the value is NaN. */
-static Slope slope_among_kinks(GradientCheck *c, const GradientRow *row, double gradient) {
-    const double most = GRADCHECK_TOLERANCE * row->whole; /* rounding that the tolerance allows */
-    const Slope central = slope_by(c, row, CENTRAL), none = {NAN, 0};
-    if (central.rounding <= most && fabs(gradient - central.value) <= GRADCHECK_TOLERANCE * row->scale) return central;
-    const Slope below = slope_by(c, row, BELOW), above = slope_by(c, row, ABOVE);
-    if (below.rounding > most && above.rounding > most) return central.rounding > most ? none : central;
-    if (below.rounding > most) return above;
-    if (above.rounding > most) return below;
-    return fabs(above.value - below.value) <= GRADCHECK_TOLERANCE * row->scale ? below : none;
+   A difference across a kink of ReLU is not a derivative. Then the slope on the side of the parameter without the kink,
+   however near that is, is the derivative, or on the kink itself one of the two that ReLU may have there. */
+static double error_at(GradientCheck *c, real *parameter, double gradient, double scale) {
+    const size_t sides = ACTIVATIONS[c->engine->model->shape.activation].has_kinks ? 3 : 1;
+    const double tolerance = GRADCHECK_TOLERANCE * scale;
+    double h = fmin(rounding_of(c) / (tolerance / 100), WIDEST), error = INFINITY;
+    for (int narrower = 0; narrower <= 5 && fabs(error) > tolerance / 10; narrower++, h /= 4) {
+        const double above = change(c, parameter, h), near_above = change(c, parameter, h / 2);
+        const double below = change(c, parameter, -h), near_below = change(c, parameter, -h / 2);
+        const double slopes[] = {(8 * (near_above - near_below) - (above - below)) / (6 * h),
+                                 (4 * near_above - above) / h, (below - 4 * near_below) / h};
+        for (size_t i = 0; i < sides; i++)
+            if (fabs(gradient - slopes[i]) < fabs(error)) error = gradient - slopes[i];
+    }
+    return error;
 }
 
 /* Compares an entry of a row's tensor and notes the largest error. */
 static void compare_entry(GradientCheck *c, GradientRow *row, size_t entry) {
     const Model *m = c->engine->model;
-    const double gradient = (double)m->gradients[row->tensor->offset + entry];
-    c->parameter = m->parameters + row->tensor->offset + entry;
-    const bool has_kinks = ACTIVATIONS[m->shape.activation].has_kinks;
-    const Slope slope = has_kinks ? slope_among_kinks(c, row, gradient) : slope_by(c, row, CENTRAL);
-    if (has_kinks && isnan(slope.value)) {
-        row->skipped++;
-        return;
-    }
-    const double error = gradient - slope.value, rounding = fmin(slope.rounding, GRADCHECK_TOLERANCE * row->whole);
-    if (!(fabs(error) <= fmax(GRADCHECK_TOLERANCE * row->scale, rounding))) row->failure = "is off";
-    if (row->checked++ == 0 || !(fabs(error) <= fabs(row->error))) {
-        row->error = error;
-        row->at[0] = entry / row->tensor->width, row->at[1] = entry % row->tensor->width;
-    }
+    const size_t at = row->tensor->offset + entry;
+    const double error = error_at(c, m->parameters + at, (double)m->gradients[at], row->scale);
+    if (row->checked++ && fabs(error) <= fabs(row->error)) return;
+    row->error = error;
+    row->at[0] = entry / row->tensor->width;
+    row->at[1] = entry % row->tensor->width;
 }
 
 /* Compares entries of a row: one from each of up to c->entries equal ranges, among them that with index `largest`,
@@ -112,7 +99,7 @@ static void compare_entry(GradientCheck *c, GradientRow *row, size_t entry) {
 static void compare(GradientCheck *c, GradientRow *row, size_t largest) {
     const Rng rng = rng_make(c->seed, RNG_SAMPLE, (uint32_t)(row - c->rows));
     const size_t ranges = row->count < c->entries ? row->count : c->entries, columns = range_size(row->columns);
-    for (size_t n = 0; n < ranges && !isnan(row->error) && !interrupt_signal(); n++) {
+    for (size_t n = 0; n < ranges && !isinf(row->error) && !interrupt_signal(); n++) {
         const size_t begin = row->count * n / ranges, end = row->count * (n + 1) / ranges;
         const bool has_largest = begin <= largest && largest < end;
         const size_t i = has_largest ? largest : begin + rng_below(&rng, n, end - begin);
@@ -120,50 +107,46 @@ static void compare(GradientCheck *c, GradientRow *row, size_t largest) {
     }
 }
 
-/* Counts the row's entries and finds the largest gradients, where one that is no number counts as infinite. Returns
-   which entry of the row has its largest. */
-static size_t find_largest(const Model *m, GradientRow *row) {
+/* Counts the row's entries, finds the largest gradients, where one that is no number counts as infinite, and sets the
+   scale. Returns which entry of the row has its largest. */
+static size_t find_largest(const GradientCheck *c, GradientRow *row) {
     const Tensor *t = row->tensor;
+    double whole = 0; /* the largest of the whole tensor */
     size_t at = 0;
     for (size_t i = 0; i < t->count; i++) {
-        const double gradient = fabs((double)m->gradients[t->offset + i]), size = isnan(gradient) ? INFINITY : gradient;
+        const double gradient = fabs((double)c->engine->model->gradients[t->offset + i]);
+        const double size = isnan(gradient) ? INFINITY : gradient;
         const size_t column = i % t->width;
-        row->whole = fmax(row->whole, size);
+        whole = fmax(whole, size);
         if (column < row->columns.begin || column >= row->columns.end) continue;
         if (size > row->largest) at = row->count;
         row->largest = fmax(row->largest, size);
         row->count++;
     }
+    if (whole <= GRADCHECK_ZERO * c->loss) whole = c->loss;
+    row->zero = row->largest <= GRADCHECK_ZERO * whole;
+    row->scale = fmax(row->zero ? whole : row->largest, rounding_of(c) / WIDEST / GRADCHECK_TOLERANCE);
     return at;
 }
 
 void gradcheck_print(const GradientRow *row, FILE *out) {
     char compared[48], where[48];
-    const char *mark = row->failure ? " FAILED" : row->rounded ? " ~" : "";
     snprintf(compared, sizeof compared, "%zu/%zu", row->checked, row->count);
     snprintf(where, sizeof where, "[%zu,%zu]", row->at[0], row->at[1]);
     fprintf(out, "%-25s %11s %7.1e ", row->name, compared, row->largest);
-    if (row->zero && !row->failure) fprintf(out, "zero, as expected\n");
-    else fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where, mark);
+    if (row->zero && !row->failed) fprintf(out, "zero, as expected\n");
+    else fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where, row->failed ? " FAILED" : "");
+    fflush(out);
 }
 
 static void check_block(GradientCheck *c, const Tensor *t, const ColumnBlock *block) {
     GradientRow *row = &c->rows[c->row_count++];
     *row = (GradientRow){.tensor = t, .columns = {block->begin, block->end}};
     snprintf(row->name, sizeof row->name, "%s%s%s", t->name, *block->name ? " " : "", block->name);
-    const size_t largest = find_largest(c->engine->model, row);
-    if (row->whole <= GRADCHECK_ZERO * c->loss) row->whole = c->loss;
-    row->zero = row->largest <= GRADCHECK_ZERO * row->whole;
-    row->scale = row->zero ? row->whole : row->largest;
-    compare(c, row, largest);
-    if (!isfinite(row->whole)) row->failure = "is not finite";
-    else if (row->checked == 0) row->failure = "has kinks of ReLU too near for differences (use another seed)";
-    row->rounded = !row->failure && fabs(row->error) > GRADCHECK_TOLERANCE * row->scale;
-    row->relative = row->error == 0 ? 0 : fabs(row->error) / (row->rounded ? row->whole : row->scale);
-    if (c->print && !interrupt_signal()) {
-        gradcheck_print(row, c->print);
-        fflush(c->print);
-    }
+    compare(c, row, find_largest(c, row));
+    row->failed = !(fabs(row->error) <= GRADCHECK_TOLERANCE * row->scale) || isinf(row->scale);
+    row->relative = row->error == 0 ? 0 : fabs(row->error) / row->scale;
+    if (c->print && !interrupt_signal()) gradcheck_print(row, c->print);
 }
 
 void gradcheck_make(GradientCheck *c) {

@@ -1,6 +1,6 @@
 /* The sentences about one run. Each paragraph has its figures from one file, and is omitted if the file has none.
-   Scores, weights and gradients are those of attention.csv at its first and its last step, losses those of metrics.csv.
- */
+   Scores, weights and gradients are those of attention.csv at its first and its last step, losses those of
+   metrics.csv. */
 #include <math.h>
 #include <string.h>
 
@@ -111,8 +111,8 @@ static void say_result(const Files *f, Why *why) {
     else why_add(p, ". It was logged up to step %.0f of %zu.", step, f->run.config.train.steps);
 }
 
-/* Adds when the validation loss, which has `end` rows, was first below the loss of each table; and of the tables that
-   it never was below, the highest. */
+/* Adds when the validation loss, which has `end` rows, was first below the loss of each table. Adds the highest of the
+   tables that it never was below. */
 static void add_passed(const Files *f, size_t end, char *p) {
     const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
     size_t passed = 0, missed = NGRAM_ORDERS; /* NGRAM_ORDERS: none */

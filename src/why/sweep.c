@@ -6,7 +6,8 @@
 
 #include "why/why.h"
 
-/* LABEL is in columns of text. Of more settings than ROWS the table has the first BEST and the last ROWS - BEST. */
+/* LABEL is in columns of text. If there are more settings than ROWS, the table has the first BEST and the last ROWS -
+   BEST of them. */
 enum { LABEL = 26, ROWS = 12, BEST = 7 };
 
 /* The settings that have a finished run with a validation loss, the lowest first. */
@@ -19,7 +20,7 @@ typedef struct {
 
 static double mean_of(const SweepSetting *setting, Measure measure) { return setting->mean[measure].mean; }
 
-/* Returns whether the runs differ in a key that begins so. */
+/* Returns whether the runs differ in a key whose name begins with `start`. */
 static bool differ_in(const Sweep *s, const char *start) {
     char first[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
     for (size_t key = 0; key < config_key_count(); key++) {
@@ -39,7 +40,7 @@ static bool is_average(const Sweep *s) { return s->settings->count > 1; }
 /* Returns the loss of the setting at a place of the ranking. */
 static double loss_at(const Ranking *r, size_t at) { return mean_of(r->setting[at], MEASURE_VAL_LOSS); }
 
-/* Returns whether all settings end with the very same loss, as those that differ in a key without effect. */
+/* Returns whether all settings end with exactly the same loss, as settings do that differ in a key without effect. */
 static bool all_equal(const Ranking *r) { return r->count > 1 && loss_at(r, 0) == loss_at(r, r->count - 1); }
 
 void why_baselines(const Sweep *s, double losses[NGRAM_ORDERS]) {

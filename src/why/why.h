@@ -1,6 +1,6 @@
-/* Sentences about the divisor of an existing run or sweep, with figures from its files. They say no more than the files
-   support: config.ini, run.json and the logs, read through the modules that write these. docs/usage.md lists the
-   subjects of the sentences, docs/formats.md defines their figures. */
+/* Sentences about the divisor of an existing run or sweep, with figures from its files. Each figure is in the files:
+   config.ini, run.json and the logs, read through the modules that write these. docs/usage.md lists the subjects of
+   the sentences, docs/formats.md defines their figures. */
 #pragma once
 
 #include "base/command.h"
@@ -16,8 +16,8 @@ typedef struct {
     const SweepSetting *lowest, *highest; /* of a sweep, by validation loss; NULL if none is lower than another */
 } Why;                                    /* too large for small stacks */
 
-/* Make the sentences about a run; or about several, a sweep that sweep_view has read or others with settings. Files
-   that are not as the program writes them are an error of status STATUS_USAGE. */
+/* why_run makes the sentences about a run, why_sweep those about several: a sweep that sweep_view has read, or other
+   runs with settings. Files that are not as the program writes them are an error of status STATUS_USAGE. */
 void why_run(const char *directory, Why *why);
 void why_sweep(const Sweep *sweep, Why *why);
 /* Writes the first paragraph about the run or sweep of a directory, in lines of at most 80 columns. */

@@ -1,7 +1,7 @@
-/* What the fuzz targets share. A target is a program with one function, LLVMFuzzerTestOneInput, which hands an input to
-   a reader of src/ as a file and aborts where the reader breaks its contract. libFuzzer calls it with inputs it makes
-   up (make fuzz), replay.c with the files of seeds/NAME, in `make test`. It releases all blocks that an input has made;
-   an error outside of fuzz_answer ends the program, which counts as a finding.
+/* Functions that the fuzz targets share. A target is a program with one function, LLVMFuzzerTestOneInput. It passes an
+   input to a reader of src/ as a file, and aborts if the reader breaks its contract. libFuzzer calls it with generated
+   inputs (make fuzz), replay.c with the files of seeds/NAME, in `make test`. It releases all blocks that an input has
+   made; an error outside of fuzz_answer ends the program, which counts as a finding.
 
    To be included once in each target. */
 #pragma once
@@ -21,10 +21,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whether the reader took the last input: replay.c compares it with the seed's name. */
+/* True if the reader accepted the last input: replay.c compares this with the seed's name. */
 bool fuzz_accepted;
 
-/* Aborts where a condition does not hold, whatever the build. */
+/* Aborts if a condition does not hold, in every build. */
 #define REQUIRE(condition)                                                                                             \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -33,8 +33,8 @@ bool fuzz_accepted;
         }                                                                                                              \
     } while (0)
 
-/* Calls a reader with its argument. Returns whether it took the input; otherwise its error, which fuzz_error has then,
-   is one printable line and has a status, and what it made is gone. */
+/* Calls a reader with its argument. Returns whether it accepted the input. If not, fuzz_error is one printable line
+   with a status, and the reader's blocks have been released. */
 static Error fuzz_error;
 static inline bool fuzz_answer(void (*reader)(void *argument), void *argument) {
     fuzz_accepted = protect(reader, argument, &fuzz_error);
@@ -62,7 +62,7 @@ static inline const char *fuzz_directory(void) {
     return fuzz_directory_name;
 }
 
-/* Opens it. This is a block, as all blocks released behind an input or, with what is made once for all inputs, kept. */
+/* Opens the directory. It is a block: it is released after an input or, if it is made once for all inputs, stays. */
 static inline const Directory *fuzz_opened_directory(void) { return directory_open(fuzz_directory()); }
 
 /* Makes "NAME" in the target's directory a file of these bytes, and returns its path, valid for two calls. */
@@ -144,9 +144,9 @@ static inline uint8_t *fuzz_get_written(const char *name, size_t *size) {
     return file;
 }
 
-/* What an input makes of a file that the program itself has written, so that seeds and findings stay what they are when
-   the format changes. An input is a list of changes, each of a place (2 bytes), how many bytes go (1), how many come
-   (1), and these. A place from 2^15 on counts from the end of the file. The caller frees. */
+/* Changes a file that the program itself has written, so that seeds and findings remain valid when the format changes.
+   An input is a list of changes, each of a place (2 bytes), how many bytes go (1), how many come (1), and these. A
+   place from 2^15 on counts from the end of the file. The caller frees. */
 static inline uint8_t *fuzz_edit(const uint8_t *file, size_t *file_size, const uint8_t *edits, size_t size) {
     uint8_t *out = malloc(*file_size + size + 1);
     REQUIRE(out);

@@ -1,4 +1,5 @@
-/* What follows --set: each line of the input is one, after a config. What is accepted is written and read again. */
+/* The arguments of --set: each line of the input is one, after a config. An accepted config is written and read
+   again. */
 #include "fuzz.h"
 
 enum { MOST = 16 };

@@ -20,7 +20,7 @@ static void make_file(void) {
     state_text = memory_copy_text(text, strlen(text));
 }
 
-/* What the input is, if it is JSON. */
+/* The input, if it is JSON. */
 typedef struct {
     const char *text;
     size_t size;
@@ -32,7 +32,7 @@ static void parse(void *input) {
     i->value = js_parse(i->text, i->size, "the input");
 }
 
-/* Returns the state with the entries of an object in place of its own. */
+/* Returns the state with its entries replaced by those of an object. */
 static char *replace_entries(const Json *entries) {
     Json *state = js_parse(state_text, strlen(state_text), "the state");
     for (size_t i = 0; i < js_object_size(entries); i++) {

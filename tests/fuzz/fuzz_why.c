@@ -1,6 +1,6 @@
-/* What `why` says of a sweep of two runs, and of its first run. The input has six parts with % between them: run.json,
-   rows of metrics.csv and rows of attention.csv of the first run, then those of the second. A part that is empty is as
-   the program writes it. The same files must give the same sentences, whatever was said before. */
+/* The sentences of `why` about a sweep of two runs, and about its first run. The input has six parts with % between
+   them: run.json, rows of metrics.csv and rows of attention.csv of the first run, then those of the second. An empty
+   part stands for the text that the program writes. The same files must give the same sentences a second time. */
 #include "fuzz.h"
 #include "run/logs.h"
 #include "why/why.h"
@@ -19,7 +19,7 @@ static void say_of_run(void *unused) {
 
 static const char *const RUNS[] = {"sweep/scale_divisor=none", "sweep/scale_divisor=sqrt_dk"};
 
-/* The files of a run, and what they hold by default: below the header, which the program writes. */
+/* The files of a run, and their default content below the header, which the program writes. */
 static const struct {
     const char *name, *text;
 } FILES[] = {
@@ -76,7 +76,7 @@ static void put_parts(const uint8_t *data, size_t size) {
     }
 }
 
-/* Lets a function speak twice. */
+/* Calls a function twice, and checks that both sentences and table are the same. */
 static void check(void (*speak)(void *unused)) {
     static Why before;
     if (!fuzz_answer(speak, NULL)) return;

@@ -98,7 +98,7 @@ __attribute__((constructor)) static void begin(void) {
     dl_iterate_phdr(find_code, NULL);
 }
 
-/* Whether this call, of `name` from the code at `caller`, is refused with `reason` in errno. */
+/* Returns whether this call, of `name` from the code at `caller`, is refused, with `reason` in errno. */
 static bool refused(Kind of, const void *caller, const char *name, int reason) {
     if (kind != of) return false;
     bool counts = false;
@@ -178,7 +178,7 @@ STAND_IN(FILES, EIO, char *, NULL, realpath, (const char *restrict path, char *r
 STAND_IN(FILES, EIO, size_t, 0, fread, (void *restrict to, size_t size, size_t count, FILE *restrict file),
          (to, size, count, file))
 
-/* What a program calls that was built with _FORTIFY_SOURCE. */
+/* The function that a program calls if it was built with _FORTIFY_SOURCE. */
 char *__realpath_chk(const char *path, char *out, size_t capacity);
 size_t __fread_chk(void *to, size_t capacity, size_t size, size_t count, FILE *file);
 STAND_IN(FILES, EIO, char *, NULL, __realpath_chk, (const char *path, char *out, size_t capacity),
@@ -214,7 +214,7 @@ int __openat_2(int directory, const char *path, int flags) {
     return REFUSED(FILES, "openat", EIO) ? -1 : (int)syscall(SYS_openat, directory, path, flags);
 }
 
-/* Whatever is written to this stream meets a full disk. */
+/* Makes the file behind this stream /dev/full, so that writing fails as on a full disk. */
 static FILE *on_full_disk(FILE *file) {
     const int full = (int)syscall(SYS_openat, AT_FDCWD, "/dev/full", O_WRONLY | O_CLOEXEC);
     if (!file || full < 0 || dup2(full, fileno(file)) < 0) abort();
