@@ -50,9 +50,9 @@ static void thinned_logs(void **state) {
     CONFIGURE("train.steps=2");
     train("run", 1);
     char *log = memory_make(ROWS, 64, "a log"), *end = log;
-    end += sprintf(end, "%s\n", log_header(LOG_METRICS));
+    end += sprintf(end, "@");
     for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,%s,1,\n", i, 64 * i, i % VALIDATED ? "" : "2.5");
-    put("run/metrics.csv", log, (size_t)(end - log));
+    put_log("run/metrics.csv", LOG_METRICS, log);
     set_text("run/run.json", "\"finished\"", "\"running\""); /* one that has finished has the rows it ended with */
     report();
     const char *thinned = text_of(only_run(), "metrics");
@@ -63,9 +63,9 @@ static void thinned_logs(void **state) {
     assert_int_equal(validated, 1 + (ROWS - 1) / VALIDATED);
     assert_non_null(strstr(thinned, "\n0,0,"));
     assert_non_null(strstr(thinned, "\n69999,"));
-    end = log + sprintf(log, "%s\n", log_header(LOG_METRICS));
+    end = log + sprintf(log, "@");
     for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,2.5,1,\n", i, 64 * i); /* all of them validated */
-    put("run/metrics.csv", log, (size_t)(end - log));
+    put_log("run/metrics.csv", LOG_METRICS, log);
     end = log;
     for (int i = 0; i < ROWS; i++)
         end += sprintf(end, "==== step %d, validation loss 2.5 ====\na text of 20 letters\n\n", i);
