@@ -53,14 +53,18 @@ static inline const char *log_header(Log log) {
     static const char *const headers[] = {METRICS_TABLE(HEADER_OF), ATTENTION_TABLE(HEADER_OF)};
     return headers[log] + 1;
 }
-/* Writes a log, or something that resembles one: each @ in the text stands for the line of column names. */
+/* Writes a log, or something that resembles one: each @ in the text stands for the line of the names of the columns
+   that the tests' rows have. What is added behind these is optional. */
 static inline void put_log(const char *name, Log log, const char *text) {
-    char *out;
-    size_t size;
+    char *out, header[1024];
+    size_t size, columns = log == LOG_METRICS ? METRICS_VAL_ACCURACY + 1 : ATTENTION_SUBNORMALS + 1;
     FILE *stream = open_memstream(&out, &size);
     assert_non_null(stream);
+    snprintf(header, sizeof header, "%s,", log_header(log));
+    for (char *end = header; (end = strchr(end, ',')) != NULL; end++)
+        if (--columns == 0) *end = 0;
     for (; *text; text++)
-        if (*text == '@') fprintf(stream, "%s\n", log_header(log));
+        if (*text == '@') fprintf(stream, "%s\n", header);
         else fputc(*text, stream);
     assert_int_equal(fclose(stream), 0);
     put(name, out, size);

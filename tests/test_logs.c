@@ -33,10 +33,11 @@ static void a_runs_logs(void **state) {
     for (size_t row = 0; row < table.rows; row++) assert_true(heads[row] == (double)(row % 2));
 }
 
-/* The accuracy is a quarter where there is no loss. */
+/* Appends a row, whose accuracy is a quarter where there is no loss, and whose further columns are empty. */
 static void append(const Logs *logs, double step, double val_loss) {
     const double accuracy = isnan(val_loss) ? 0.25 : (double)NAN;
-    const double row[METRICS_COLUMNS] = {step, 64 * step, 0.12345, 1e-3, 2.123456789, val_loss, 3, accuracy};
+    double row[METRICS_COLUMNS] = {step, 64 * step, 0.12345, 1e-3, 2.123456789, val_loss, 3, accuracy};
+    for (size_t c = METRICS_VAL_ACCURACY + 1; c < METRICS_COLUMNS; c++) row[c] = NAN;
     logs_append(logs, LOG_METRICS, row);
     logs_flush(logs, LOG_METRICS);
 }
@@ -44,8 +45,10 @@ static void append(const Logs *logs, double step, double val_loss) {
 /* Rows have the digits of docs/formats.md. A log is cut back, and appended to again. */
 static void cut_back(void **state) {
     (void)state;
-    static const char *const lines = "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
-                                     "0,0,0.123,0.001,2.123457,3.5,3,\n10,640,0.123,0.001,2.123457,,3,0.25\n";
+    char lines[512], empty[METRICS_COLUMNS - METRICS_VAL_ACCURACY] = "";
+    memset(empty, ',', sizeof empty - 1);
+    snprintf(lines, sizeof lines, "%s\n0,0,0.123,0.001,2.123457,3.5,3,%s\n10,640,0.123,0.001,2.123457,,3,0.25%s\n",
+             log_header(LOG_METRICS), empty, empty);
     size_t size[LOG_COUNT], ended[LOG_COUNT];
     Logs *logs = logs_start(directory_open(temporary));
     append(logs, 0, 3.5);
@@ -204,7 +207,7 @@ static void other_columns(void **state) {
         put_text("metrics.csv", same[i]);
         table = logs_read(temporary, LOG_METRICS);
         assert_int_equal(table.rows, 2);
-        for (int c = 0; c < METRICS_COLUMNS; c++)
+        for (int c = 0; c <= METRICS_VAL_ACCURACY; c++)
             assert_true(table.column[c][0] == (c == METRICS_VAL_ACCURACY ? .5 : (double)c + 1));
         assert_true(table.column[METRICS_STEP][1] == 2 && table.column[METRICS_TRAIN_LOSS][1] == 9);
         assert_true(isnan(table.column[METRICS_VAL_LOSS][1]) && isnan(table.column[METRICS_VAL_ACCURACY][1]));

@@ -22,22 +22,27 @@ static Activation kept_activation(const ModelShape *s, Arena *arena, size_t laye
     return (Activation){.layer = layer, .width = width, .kept = bf16_take(arena, rows, width)};
 }
 
-static LayerNorm layernorm(Arena *arena, size_t layer, size_t rows, size_t width) {
-    return (LayerNorm){
-        .y = activation(arena, layer, rows, width), .mean = take(arena, rows, 1), .rstd = take(arena, rows, 1)};
+static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
+    return (LayerNorm){.y = y, .mean = take(arena, rows, 1), .rstd = take(arena, rows, 1)};
+}
+
+/* A post-norm model keeps these in `real`, because there a residual connection reads the output of a LayerNorm, too. */
+static LayerNorm block_layernorm(const ModelShape *s, Arena *arena, size_t layer, size_t rows) {
+    return layernorm(
+        arena, s->pre_norm ? kept_activation(s, arena, layer, rows, s->C) : activation(arena, layer, rows, s->C), rows);
 }
 
 static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
     const ModelShape *s = &m->shape;
     const size_t width_in = attention_width_in(&s->attention), width_out = attention_width_out(&s->attention);
     Block *b = &m->blocks[layer];
-    b->ln_1 = layernorm(arena, layer, rows, s->C);
+    b->ln_1 = block_layernorm(s, arena, layer, rows);
     b->qkv = kept_activation(s, arena, layer, rows, width_in);
     b->saved = attention_lay_out(&s->attention, rows, rows / s->T, arena);
     b->att = kept_activation(s, arena, layer, rows, width_out);
     b->proj_1 = activation(arena, layer, rows, s->C);
     b->res_1 = b->proj_1; /* one array: the residual connection adds in place */
-    b->ln_2 = layernorm(arena, layer, rows, s->C);
+    b->ln_2 = block_layernorm(s, arena, layer, rows);
     b->fc = kept_activation(s, arena, layer, rows, s->F);
     b->act = kept_activation(s, arena, layer, rows, s->F);
     b->proj_2 = activation(arena, layer, rows, s->C);
@@ -109,10 +114,12 @@ static void lay_out_packed(Model *m, bool training, Arena *arena) {
 /* Numbers of scratch for a thread, in whole cache lines: for attention, or for rows that are rounded next, those of an
    activation function beside those of its derivative. */
 static size_t scratch_size(const ModelShape *s) {
-    const size_t attention = attention_scratch(&s->attention, s->T), width_in = attention_width_in(&s->attention);
-    const size_t wide = size_mul(2, s->F) > width_in ? size_mul(2, s->F) : width_in;
-    const size_t rounded = s->attention.bf16 ? size_mul(ROWS_AT_ONCE, wide) : 0;
-    const size_t most = rounded > attention ? rounded : attention;
+    const size_t widths[] = {s->C, attention_width_in(&s->attention), size_mul(2, s->F)};
+    size_t most = attention_scratch(&s->attention, s->T);
+    for (size_t i = 0; s->attention.bf16 && i < 3; i++) {
+        const size_t rows = size_mul(ROWS_AT_ONCE, widths[i]);
+        most = rows > most ? rows : most;
+    }
     return size_add(most, CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
@@ -126,7 +133,7 @@ static void lay_out(Model *m, bool training) {
     lay_out_packed(m, training, arena);
     m->x = activation(arena, 0, rows, s->C);
     for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, arena);
-    if (s->pre_norm) m->ln_f = layernorm(arena, 0, rows, s->C);
+    if (s->pre_norm) m->ln_f = layernorm(arena, activation(arena, 0, rows, s->C), rows);
     m->logits = activation(arena, 0, rows, s->V);
     m->losses = take(arena, m->max_batch, s->T);
     m->sums = take(arena, rows, 1);

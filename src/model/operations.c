@@ -49,12 +49,13 @@ static Operand gradient_operand(const Activation *y, size_t row) {
 /* This thread's scratch: for attention, or for rows that are computed and then kept in bf16. */
 static real *scratch_of(const Worker *w) { return w->m->scratch + (size_t)omp_get_thread_num() * w->m->scratch_size; }
 
-/* Returns how many rows from `row` on are computed at a time, before the next operation has them. */
-static size_t rows_at_once(const Worker *w, size_t row) {
+/* Rows of an activation that may be kept in bf16 are computed a few at a time, so that they are still in a cache when
+   they are rounded. Returns how many from `row` on; all where `reals`, their array, is not NULL. */
+static size_t rows_at_once(const Worker *w, const real *reals, size_t row) {
     const size_t left = w->rows.end - row;
-    return left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+    return reals || left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
 }
-/* Returns where the rows from `row` on of an array are computed: in the array, or in scratch if it is NULL. */
+/* Returns where rows from `row` on are computed: in their array, or else in scratch. */
 static real *computed(const Worker *w, real *reals, size_t row, size_t width) {
     return reals ? reals + row * width : scratch_of(w);
 }
@@ -149,8 +150,14 @@ void op_embedding_backward(const Worker *w, const Activation *x) {
 }
 
 void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation *x, TensorRole role) {
-    layernorm_forward(values(w, &ln->y), ln->mean + w->rows.begin, ln->rstd + w->rows.begin, values(w, x),
-                      weight(w, role, ln->y.layer), weight(w, role + 1, ln->y.layer), rows_of(w), x->width);
+    const Activation *y = &ln->y;
+    for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
+        real *out = computed(w, y->values, r, y->width);
+        n = rows_at_once(w, y->values, r);
+        layernorm_forward(out, ln->mean + r, ln->rstd + r, x->values + r * x->width, weight(w, role, y->layer),
+                          weight(w, role + 1, y->layer), n, x->width);
+        keep(y->kept, out, r, n, y->width);
+    }
     end_operation(w, OP_LAYERNORM);
 }
 
@@ -181,7 +188,7 @@ static void linear_rows(const Worker *w, real *out, const Activation *y, const A
 void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
     for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
         real *out = computed(w, y->values, r, y->width);
-        n = rows_at_once(w, r);
+        n = rows_at_once(w, y->values, r);
         linear_rows(w, out, y, x, role, r, n);
         keep(y->kept, out, r, n, y->width);
     }
@@ -271,7 +278,7 @@ void op_hidden_forward(const Worker *w, const Activation *act, const Activation 
     const bool with_backward = w->slice->pass->with_backward;
     const size_t F = fc->width;
     for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
-        n = rows_at_once(w, r);
+        n = rows_at_once(w, fc->values, r);
         real *in = computed(w, fc->values, r, F), *out = act->values ? act->values + r * F : in + n * F;
         linear_rows(w, in, fc, x, FC_W, r, n);
         ACTIVATIONS[w->m->shape.activation].forward(out, with_backward ? in : NULL, in, n * F);
@@ -284,7 +291,7 @@ void op_hidden_forward(const Worker *w, const Activation *act, const Activation 
 void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *proj) {
     const size_t F = fc->width;
     for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
-        n = rows_at_once(w, r);
+        n = rows_at_once(w, fc->values, r);
         real *dx = computed(w, fc->gradient, r, F), *derivative = fc->values ? fc->values + r * F : dx + n * F;
         linear_backward_input(dx, gradient_operand(proj, r), weight_operand(w, MLP_PROJ_W, proj->layer, TRANSPOSED), n,
                               F, proj->width, rounds(w));

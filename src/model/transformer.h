@@ -25,9 +25,9 @@ static inline size_t model_slice(const ModelShape *shape, size_t B) {
     return B > 0 && B < sequences ? B : sequences;
 }
 
-/* The rows that a linear layer computes at a time before the next operation has them: they stay in the second-level
-   cache. A multiple of the rows of all kernels' tiles. */
-enum { ROWS_AT_ONCE = 96 };
+/* The rows of an activation that are computed in scratch at a time and then rounded. They stay in the second-level
+   cache, and are one tile of AMX's products. */
+enum { ROWS_AT_ONCE = 32 };
 
 /* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Under precision = bf16
    some of them are kept in rows of bf16 (gemm/bf16.h), and have no array of `real`. */
