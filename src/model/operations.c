@@ -280,10 +280,14 @@ void op_hidden_forward(const Worker *w, const Activation *act, const Activation 
     for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
         n = rows_at_once(w, fc->values, r);
         real *in = computed(w, fc->values, r, F), *out = act->values ? act->values + r * F : in + n * F;
+        const size_t step = fc->kept ? 1 : n; /* a row that is rounded next stays in the first-level cache */
         linear_rows(w, in, fc, x, FC_W, r, n);
-        ACTIVATIONS[w->m->shape.activation].forward(out, with_backward ? in : NULL, in, n * F);
-        keep(act->kept, out, r, n, F);
-        if (with_backward) keep(fc->kept, in, r, n, F);
+        for (size_t i = 0; i < n; i += step) {
+            real *z = in + i * F;
+            ACTIVATIONS[w->m->shape.activation].forward(out, with_backward ? z : NULL, z, step * F);
+            keep(act->kept, out, r + i, 1, F);
+            if (with_backward) keep(fc->kept, z, r + i, 1, F);
+        }
         end_operation(w, OP_ACTIVATION);
     }
 }
@@ -293,12 +297,16 @@ void op_hidden_backward(const Worker *w, const Activation *fc, const Activation 
     for (size_t r = w->rows.begin, n; r < w->rows.end; r += n) {
         n = rows_at_once(w, fc->values, r);
         real *dx = computed(w, fc->gradient, r, F), *derivative = fc->values ? fc->values + r * F : dx + n * F;
+        const size_t step = fc->kept ? 1 : n;
         linear_backward_input(dx, gradient_operand(proj, r), weight_operand(w, MLP_PROJ_W, proj->layer, TRANSPOSED), n,
                               F, proj->width, rounds(w));
         end_operation(w, OP_LINEAR_BACK);
-        if (fc->kept) bf16_expand(derivative, F, kept(fc, r), bf16_stride(F), n, F);
-        activation_backward(dx, dx, derivative, n * F);
-        keep(fc->kept_gradient, dx, r, n, F);
+        for (size_t i = 0; i < n; i += step) {
+            real *dz = dx + i * F;
+            if (fc->kept) bf16_expand(derivative, 0, kept(fc, r + i), 0, 1, F);
+            activation_backward(dz, dz, derivative, step * F);
+            keep(fc->kept_gradient, dz, r + i, 1, F);
+        }
         end_operation(w, OP_ACTIVATION_BACK);
     }
 }
