@@ -472,7 +472,7 @@ check_match "the losses of n-gram tables, as announced" \
 check "lines of the announcement that are wider than a terminal" "" "$(grep -vF "$shown" "$said/err" | grep -E '^.{81}')"
 check "the directory, as announced" "training tiny into $shown" "$(head -n 1 "$said/err")"
 check "the pictures, as listed" "  loss curves      $shown/loss.png" "$(grep loss.png "$said/out")"
-fails 2 "cannot read config x\?\[31m\?y\?z\?w: it is a directory" "$train" "$bad"
+fails 2 "x\?\[31m\?y\?z\?w is a directory of results, not a config" "$train" "$bad"
 printf '%s\n' "$train tiny.ini --dry-run --set data.corpus='$bad.txt'" >dry.sh
 if script -qec true /dev/null >/dev/null 2>&1; then
     check "an error on a terminal of 30 columns" "./train: cannot read config|none.ini: No such file or|directory|" \
