@@ -72,13 +72,14 @@ static double error_at(GradientCheck *c, real *parameter, double gradient, doubl
     const size_t sides = ACTIVATIONS[c->engine->model->shape.activation].has_kinks ? 3 : 1;
     const double tolerance = GRADCHECK_TOLERANCE * scale;
     double h = fmin(rounding_of(c) / (tolerance / 100), WIDEST), error = INFINITY;
-    for (int narrower = 0; narrower <= 5 && fabs(error) > tolerance / 10; narrower++, h /= 4) {
+    for (int narrower = 0; narrower <= 5 && fabs(error) > tolerance / 10; narrower++) {
         const double above = change(c, parameter, h), near_above = change(c, parameter, h / 2);
         const double below = change(c, parameter, -h), near_below = change(c, parameter, -h / 2);
         const double slopes[] = {(8 * (near_above - near_below) - (above - below)) / (6 * h),
                                  (4 * near_above - above) / h, (below - 4 * near_below) / h};
         for (size_t i = 0; i < sides; i++)
             if (fabs(gradient - slopes[i]) < fabs(error)) error = gradient - slopes[i];
+        h /= 4;
     }
     return error;
 }
