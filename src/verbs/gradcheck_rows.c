@@ -63,8 +63,9 @@ static double change(GradientCheck *c, real *parameter, double delta) {
 
    Slopes are differences at a distance of h and h/2, extrapolated to h = 0 (Richardson 1911). Rounding wants h wide and
    curvature wants it narrow, and between the gradients of one model lie six powers of ten of either. So h starts where
-   the rounding of the loss is a hundredth of the tolerance, and is divided by 4 up to five times, until a slope is
-   within a tenth of it.
+   the rounding of the loss is a hundredth of the tolerance and is halved, until a slope is within a tenth of it. A
+   slope counts if it is within the tolerance of the one before. Then curvature moves it by a third of the tolerance at
+   most.
 
    A difference across a kink of ReLU is not a derivative. Then the slope on the side of the parameter without the kink,
    however near that is, is the derivative, or on the kink itself one of the two that ReLU may have there. */
@@ -72,14 +73,20 @@ static double error_at(GradientCheck *c, real *parameter, double gradient, doubl
     const size_t sides = ACTIVATIONS[c->engine->model->shape.activation].has_kinks ? 3 : 1;
     const double tolerance = GRADCHECK_TOLERANCE * scale;
     double h = fmin(rounding_of(c) / (tolerance / 100), WIDEST), error = INFINITY;
-    for (int narrower = 0; narrower <= 5 && fabs(error) > tolerance / 10; narrower++) {
-        const double above = change(c, parameter, h), near_above = change(c, parameter, h / 2);
-        const double below = change(c, parameter, -h), near_below = change(c, parameter, -h / 2);
+    double above = change(c, parameter, h), below = change(c, parameter, -h);
+    double before[] = {INFINITY, INFINITY, INFINITY};
+    for (int halvings = 0; halvings <= 10 && fabs(error) > tolerance / 10; halvings++) {
+        const double near_above = change(c, parameter, h / 2), near_below = change(c, parameter, -h / 2);
         const double slopes[] = {(8 * (near_above - near_below) - (above - below)) / (6 * h),
                                  (4 * near_above - above) / h, (below - 4 * near_below) / h};
-        for (size_t i = 0; i < sides; i++)
-            if (fabs(gradient - slopes[i]) < fabs(error)) error = gradient - slopes[i];
-        h /= 4;
+        for (size_t i = 0; i < sides; i++) {
+            const bool settled = fabs(slopes[i] - before[i]) <= tolerance;
+            if (settled && fabs(gradient - slopes[i]) < fabs(error)) error = gradient - slopes[i];
+            before[i] = slopes[i];
+        }
+        above = near_above;
+        below = near_below;
+        h /= 2;
     }
     return error;
 }
