@@ -48,20 +48,12 @@ def softmax(logits):
 def loss(logits, target):
     return -math.log(softmax(logits)[target])
 
-# The logits of the chosen run's model for a text, with a divisor or, without one, as trained.
-DEFINE_LOGITS = """window.logits = (words, divisor = null) => {
-    const m = model_of(current()), ids = Array.from(words, c => m.ids.get(c)).slice(-m.T), r = make_reading(m, divisor);
-    for (const _ of read(r, ids));
-    return r.logits.map(row => Array.from(row));
-};"""
-
 
 class ModelPage(Page):
     """A page whose model has computed what it shows."""
 
     def __init__(self, path):
         super().__init__(browser, path)
-        self.js(DEFINE_LOGITS)
         if self.js("return has_model(current())"):
             self.wait("return text.painted && following && following.next().done")
 
@@ -95,13 +87,13 @@ def right_logits(page, run, text):
     """As trained, and under another divisor; also of a text that is longer than the context, and read by characters."""
     differences = []
     for words, divisor in ((text, []), (text * 3, []), (text, [3])):
-        came = page.js("return logits(...arguments)", words, *divisor)
+        came = page.js("return sqrtdk.logits(...arguments)", words, *divisor)
         differences.append(page.near(sum(came, []), sum(program_logits(run, words, *divisor), []), 1e-3,
                                      f"logits of {len(words)} characters, divisor {divisor}"))
     one_by_one = page.js("""const m = model_of(current()), r = make_reading(m, null), ids = [...arguments[0]].map(c => m.ids.get(c));
         for (let n = 1; n <= Math.min(ids.length, m.T); n++) for (const _ of read(r, ids.slice(0, n)));
         return r.logits.map(row => [...row])""", text)
-    together = page.js("return logits(arguments[0].slice(0, model_of(current()).T))", text)
+    together = page.js("return sqrtdk.logits(arguments[0].slice(0, model_of(current()).T))", text)
     page.near(sum(one_by_one, []), sum(together, []), 1e-9, "logits with keys and values that were kept")
     print(f"{page.name}: logits within {max(differences):.1e}")
 
@@ -196,6 +188,8 @@ def own_text():
     page.js("$('own-reset').click()")
     page.wait("return following.next().done")
     page.check(page.js("return runs[0].own === undefined && [matrix.text, $('text').value]") == [initial] * 2, "the run's text again")
+    page.check(page.js("try { sqrtdk.logits('中'); } catch (error) { return error.message; }") ==
+               "the text has a character that the model does not know", "logits() refuses unknown characters")
 
     # Writing at temperature 0, as sample continues a window.
     page.type(short)
@@ -276,7 +270,7 @@ def left_out():
     replace(f"{large}/config.ini", "page_model = auto", "page_model = yes")
     train("report", large)
     page = ModelPage(f"{large}/report.html")
-    page.check(page.element("own-note").text == "" and page.js("return logits('the').length") == 3, "yes takes it in")
+    page.check(page.element("own-note").text == "" and page.js("return sqrtdk.logits('the').length") == 3, "yes takes it in")
     page.finish()
 
 

@@ -238,3 +238,11 @@ function show_model() {
         update();
     }));
 }
+
+/* The logits (text, vocabulary) of the chosen run's model for a text, with a divisor or, without one, as trained. */
+window.sqrtdk = {logits(words, divisor = null) {
+    const m = model_of(current()), ids = Array.from(words, c => m.ids.get(c)).slice(-m.T), r = make_reading(m, divisor);
+    if (ids.includes(undefined)) throw new RangeError("the text has a character that the model does not know");
+    for (const _ of read(r, ids));
+    return r.logits.map(row => Array.from(row));
+}};
