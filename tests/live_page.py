@@ -45,7 +45,7 @@ def trains(page):
     shorten(page, 60) # all of them before the end of warmup, so that the rates are those of 1000 steps
     press(page, Keys.SPACE)
     wait(page, "training.lanes.length === 4 && training.lanes.every(lane => lane.done)")
-    page.equal(page.js("return document.getElementById('train-step').textContent"), "60", "the step")
+    wait(page, "document.getElementById('train-step').textContent === '60'", 60) # it is drawn a frame later
     kept = open(os.path.join(ROOT, "tests/live.txt")).read()
     losses = {int(step): float(loss) for step, loss in
               re.findall(r"step (\d+): (\S+)", kept[kept.index("demo 60"):kept.index("dk64")])}
