@@ -243,7 +243,7 @@ static void append_by_header(void **state) {
     assert_true(table.rows == 3 && table.column[METRICS_STEP][2] == 20 && log_last(&table, METRICS_VAL_LOSS) == 3.5);
 }
 
-/* A line that is not whole yet is omitted. */
+/* Omits a line that is not whole yet. */
 static void torn_line(void **state) {
     (void)state;
     put_log("metrics.csv", LOG_METRICS, "@100,2,3,4,5,6,7,\n200,2,3,4,5,,7,\n300,2,3,4,5,6,7,");

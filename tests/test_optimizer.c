@@ -202,8 +202,9 @@ static double error_of(real *x, size_t m, size_t n, bool bf16) {
 }
 
 typedef enum { RANDOM, COLUMN_DECADES, ROW_DECADES, REPEATED_ROWS, REPEATED_COLUMN, ZERO_ROWS, KINDS } Kind;
-/* A random matrix (m,n) of this rank; of full rank, whose columns from the fifth on or whose rows have smaller and
-   smaller sizes, down to 1e-4; or whose first `rank` rows are repeated, its first column, or its other rows zero. */
+/* Returns a random matrix (m,n) of this rank; of full rank, whose columns from the fifth on or whose rows have smaller
+   and smaller sizes, down to 1e-4; or whose first `rank` rows are repeated, its first column, or its other rows zero.
+ */
 static real *matrix_of_kind(Kind kind, size_t m, size_t n, size_t rank) {
     real *x = matrix_of(m, n, kind == RANDOM ? rank : m);
     for (size_t i = 0; i < m * n; i++) {
@@ -216,8 +217,8 @@ static real *matrix_of_kind(Kind kind, size_t m, size_t n, size_t rank) {
     return x;
 }
 
-/* Of every shape. What float rounds away is multiplied by up to 3.4445^5 = 485, where a matrix has singular values near
-   0. */
+/* Compares matrices of every shape. Where a matrix has singular values near 0, the rounding of float is multiplied by
+   up to 3.4445^5 = 485. */
 static void orthogonalized(void **state) {
     (void)state;
     static const struct {

@@ -11,7 +11,7 @@
 #include "verbs/verbs.h"
 
 /* A micro-batch has train.batch sequences, but at most SEQUENCES_MAX, or one for each shard: checking an entry takes
-   four passes or more over the micro-batch. */
+   six passes or more over the micro-batch. */
 enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
 
 /* Over all models: the worst row, with the combination that has it ("sqrt_dk, pre, 0.2"), and sums. */
