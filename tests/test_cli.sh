@@ -27,11 +27,12 @@ listing() { find . -type d | sort && find . -type f -exec cksum {} + | sort; }
 # The parameters and moments of a run's last checkpoint.
 numbers() { "$repository/tests/numbers.sh" "$1/checkpoint/last.safetensors"; }
 
-# interruptible COMMAND...: without the ignored SIGINT that a script gives its background jobs
+# interruptible COMMAND...: without the ignored SIGINT that a script gives its background jobs; makes $said/begun first
 interruptible() {
     exec python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$@"
+open(sys.argv[1], "w").close()
+os.execv(sys.argv[2], sys.argv[2:])' "$said/begun" "$@"
 }
 # run COMMAND...: $status, $name, and what it printed in $said/out and $said/err; its standard input is empty
 run() {
@@ -966,9 +967,10 @@ refuses 2 '--seed takes' "$train" theory --seed -1
 refuses 2 'one argument too many: "tiny.ini"; usage: ./train theory' "$train" theory tiny.ini
 refuses 2 'no option --set' "$train" theory --set train.steps=1
 refuses 1 'needs .* GB' "$train" theory --d-k 65536 --keys 1048576 --samples 100000000 --threads 64
+rm -f "$said/begun"
 interruptible "$train" theory --samples 1000000 >"$said/out" 2>&1 &
 running=$!
-until ps -o args= -p "$running" | grep -q "^$train theory"; do sleep 0.1; done # Python listens to no signal
+until [ -e "$said/begun" ]; do sleep 0.1; done # until then SIGINT is ignored
 sleep 0.5
 kill -INT "$running"
 wait "$running"
