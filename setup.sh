@@ -26,8 +26,8 @@ called_from=$PWD
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 cd -- "$here"
 
-# Compiler and tools, OpenBLAS, JSON, pictures and the letters on them; for the tests alone cmocka and Python. On
-# Debian make prefers the OpenMP build of OpenBLAS even where another one is the default.
+# Compiler and tools, OpenBLAS, JSON, pictures and the letters on them; for the tests alone cmocka, Python and, with
+# --mpi, pgrep. On Debian make prefers the OpenMP build of OpenBLAS even where another one is the default.
 if has apt-get && has dpkg-query; then
   install="apt-get install -y --no-install-recommends"
   packages="gcc libc6-dev make pkg-config libopenblas-openmp-dev libjansson-dev libstb-dev
@@ -50,9 +50,9 @@ else
 fi
 if [ $mpi ]; then
   case $install in
-    apt-get*) packages="$packages libopenmpi-dev openmpi-bin" ;;
-    *dnf*) packages="$packages openmpi-devel" ;;
-    *pacman*) packages="$packages openmpi" ;;
+    apt-get*) packages="$packages libopenmpi-dev openmpi-bin procps" ;;
+    *dnf*) packages="$packages openmpi-devel procps-ng" ;;
+    *pacman*) packages="$packages openmpi procps-ng" ;;
     *) packages="$packages open-mpi" ;;
   esac
 fi
