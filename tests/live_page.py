@@ -69,7 +69,7 @@ def is_steered(page):
     wait(page, "training.lanes[0].entropy.at(-1)[1] > .7")
     page.check(before < .3, f"entropy of the undivided model at first: {before}")
     page.equal(page.js("return training.lanes[0].moves"), [{"step": 10, "divisor": 8}], "what was moved")
-    page.check("÷ 8 since step 10" in page.js("return training.lanes[0].element.textContent"), "the lane says so")
+    wait(page, "training.lanes[0].element.textContent.includes('÷ 8 since step 10')") # it is drawn a frame later
     page.check("switch_step = 10\n" in page.browser.execute_async_script(HEARD, 0, "config"), "its config makes the run again")
     press(page, Keys.SPACE)
     wait(page, "training.lanes.every(lane => lane.done)")
