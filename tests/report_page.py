@@ -208,11 +208,12 @@ class Page(shared.Page):
                     ".map(e => e.tagName + '#' + e.id + '.' + e.getAttribute('class')).slice(0, 9)")))
         self.picture(name + "_360")
         for box in self.all(".wide"):
-            faded = lambda: "more" in box.get_attribute("class").split()
-            self.equal(faded(), self.js("return arguments[0].scrollWidth > arguments[0].clientWidth + 1", box), "a sign that it scrolls")
-            if faded():
-                self.js("""arguments[0].scrollLeft = 1e6; arguments[0].dispatchEvent(new Event("scroll"))""", box)
-                self.check(not faded(), "no such sign at the end")
+            shot = lambda: (self.js("arguments[0].firstChild.style.visibility = 'hidden'", box), box.screenshot_as_base64)[1]
+            edge = shot()
+            self.js("arguments[0].scrollLeft = 1e6", box)
+            self.equal(shot() != edge, self.js("return arguments[0].scrollWidth > arguments[0].clientWidth + 1", box),
+                       "a shadow at the edge until the end is in sight")
+            self.js("arguments[0].firstChild.style.visibility = ''", box)
         pages = len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(self.browser.print_page())))
         self.check(pages >= 2, f"prints as {pages} pages")
         self.quiet()
@@ -271,7 +272,7 @@ def controls(page, run):
     thumbs[3].click()
     page.equal([t.get_attribute("aria-pressed") for t in page.all(".thumb")], ["false"] * 3 + ["true"], "the chosen thumbnail")
     page.near(row(), shown(names[-1], 3, T - 1), 6e-4, "the row of layer 1, head 1")
-    page.check("layer 1, head 1" in page.text("#figures"), "the figures name the head")
+    page.check("layer 1, head 1" in page.text(".thumb[aria-pressed=true]"), "the chosen thumbnail names its head")
     page.all(".thumb")[0].click()
 
     page.hover("#sides svg", *page.cell(9, 4))
@@ -434,9 +435,11 @@ def plays(page):
     page.equal([page.js("return state.step"), page.text("#play")], [steps[-1], "play"], "after playing")
     # However slow the browser is, it does not come to the last step between two keys.
     page.js("const by_time = setInterval; window.setInterval = step => by_time(step, 1e8)")
+    begin = lambda: page.js("state.step = all_steps[0]; update()")
+    begin()
     page.focus("#sides svg")
     page.press(Keys.SPACE)
-    page.check(page.js("return playing !== null"), "Space plays")
+    page.equal(page.js("return [playing !== null, state.step]"), [True, steps[1]], "Space plays")
     page.press(Keys.SPACE)
     page.check(page.js("return playing === null"), "Space stops")
     for place in "#layer", "#head", "#theme", "#text":
@@ -447,6 +450,7 @@ def plays(page):
     page.js("set_text(null)")
     # Wherever the page is, and whatever else has the focus, Space plays and does not scroll.
     for place in "#panel", "#loss", "#setup":
+        begin()
         page.js("document.activeElement.blur(); document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", place)
         before = page.js("return scrollY")
         page.press(Keys.SPACE)
@@ -454,6 +458,7 @@ def plays(page):
         page.press(Keys.SPACE)
         page.equal(page.js("return playing === null"), True, f"a second Space at {place}")
     for place in "#step", "#divisor", "#loss svg", "nav a":
+        begin()
         page.focus(place)
         page.press(Keys.SPACE)
         page.check(page.js("return playing !== null"), f"Space on {place}")
@@ -498,7 +503,7 @@ def many_thumbnails(page, run):
     page.equal(len(page.all(".thumb")), 12, "thumbnails of one layer")
     page.check(page.find("#layer-control").is_displayed(), "a choice of the layer")
     Select(page.find("#layer")).select_by_visible_text("5")
-    page.check("layer 5" in page.text("#figures"), "the chosen layer")
+    page.check("layer 5" in page.text(".thumb[aria-pressed=true]"), "the chosen layer")
     far = page.find("#sides svg").rect["y"] - page.find("#attention").rect["y"]
     page.check(far < 250, f"the triangle is {far} px below the heading")
 
@@ -528,14 +533,14 @@ def divisors(page, run):
         if c != 4:
             page.check(re.search("trained model .*not a model that was trained", page.text("#rescored")),
                        "the page says that the model was trained otherwise")
-    sixteen = page.text("#sides figure > p") + page.text("#figures")
+    sixteen = page.text("#sides figure > p") + page.text(".thumb[aria-pressed=true]")
     page.focus("#divisor")
     page.press(Keys.ARROW_LEFT)
     c = page.js("return state.divisor")
     page.check(15.5 < c < 16, f"the divisor after an arrow key: {c}")
     page.near(row(), expected(c), 6e-4, f"the row divided by {c}")
     page.press(Keys.HOME)
-    page.check(page.text("#sides figure > p") + page.text("#figures") != sixteen, "entropy and largest weight follow the slider")
+    page.check(page.text("#sides figure > p") + page.text(".thumb[aria-pressed=true]") != sixteen, "entropy and largest weight follow the slider")
     page.hover("#divisor", .7, .5, click=True)
     page.near(row(), expected(page.js("return state.divisor")), 6e-4, "the row after a click on the slider")
     page.all("#marks button")[-1].click()
@@ -829,7 +834,7 @@ def sweep_page(page, settings):
     page.equal(page.js("return state.setting"), settings - 1, "the chosen model")
     page.equal(len(page.all(".thumb")), 4, "thumbnails of the chosen model")
     Select(page.find("#layer")).select_by_visible_text("1")
-    page.check("layer 1" in page.text("#figures"), "the chosen layer")
+    page.check("layer 1" in page.text(".thumb[aria-pressed=true]"), "the chosen layer")
     page.all(".thumb")[1].click()
     page.equal(page.js("return [state.layer, state.head]"), [0, 1], "the head of a thumbnail")
     page.check(len(read_csv(page.saved("#settings [data-save$=csv]"))) == settings, "settings.csv")

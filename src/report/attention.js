@@ -54,13 +54,6 @@ function job_of(run, {T, w}) {
     const [job] = jobs.filter(({share}) => share > .4).sort((a, b) => b.share - a.share);
     return job && {...job, words: `${job.name} ${Math.round(100 * job.share)} %`};
 }
-/* The layer and head of a run for which `measure` of its weights, as trained, is highest. */
-function head_with_most(run, measure) {
-    const {layers, heads} = seen(run), all = layers.flatMap((_, layer) =>
-        Array.from({length: heads}, (_, head) => ({layer, head})));
-    const measured = all.map(({layer, head}) => measure(attend(run, nearest(run), layer, head, null)));
-    return all[Math.max(0, measured.indexOf(Math.max(...measured)))];
-}
 /* Makes thumbnails of the chosen setting's heads: of all layers, or where these are many, of the chosen one. */
 function make_thumbs(run) {
     const {layers, heads} = run.snapshots, all = layers.length * heads <= THUMBS;
@@ -74,7 +67,6 @@ function make_thumbs(run) {
     };
     thumbs = [...layers.keys()].filter(layer => all || layer === state.layer)
         .flatMap(layer => Array.from({length: heads}, (_, head) => make(layer, head)));
-    $("heads").className = heads > THUMBS ? "many" : "";
     $("heads").replaceChildren(...thumbs.map(thumb => thumb.button));
 }
 /* Makes a setting the one that is read and has the slider, and shows it beside the others. */
@@ -84,10 +76,10 @@ function choose_setting(at) {
     if (!state.sides.includes(at)) state.sides = [...state.sides, at].slice(-SIDES);
 }
 /* Describes a figure in the file that is saved of it. */
-function caption(run = current(), at = state.setting) {
-    const {layers} = seen(run), divisor = divisor_of(at);
-    return `${data.title}: ${settings[at].label}, layer ${layers[Math.min(state.layer, layers.length - 1)]}, head ` +
-        `${state.head}, step ${step_of(run)}${divisor === null ? "" : `, now ÷ ${short(divisor)}`}`;
+function caption() {
+    const run = current(), {label} = settings[state.setting], layer = seen(run).layers[state.layer];
+    return `${data.title}: ${label}, layer ${layer}, head ${state.head}, step ${step_of(run)}` +
+        (state.divisor === null ? "" : `, now ÷ ${short(state.divisor)}`);
 }
 /* Makes the triangle of a setting, with what its model writes. A click chooses the setting and a cell. */
 function make_side(at) {
@@ -142,8 +134,8 @@ function update_row() {
         chosen.setAttribute("d", `M${left} ${top + q * cell}h${(q + 1) * cell}v${cell}H${left}Z` +
             `M${left + k * cell} ${top + k * cell}h${cell}V${top + T * cell}h${-cell}Z`);
         const text = seen(run).text, at = query * (query + 1) / 2 + key;
-        words.textContent = query >= T ? "" : `query “${visible(text[query])}”, key “${visible(text[key])}”: weight ` +
-            `${fixed(a.w[query * T + key], 3)}\nraw score ${short(a.raw[at])}, divided ${short(a.scores[query * T + key])}`;
+        words.textContent = query >= T ? "" : `query ${query} “${visible(text[query])}”, key ${key} “${visible(text[key])}”: ` +
+            `weight ${fixed(a.w[query * T + key])}\nraw score ${short(a.raw[at])}, divided ${short(a.scores[query * T + key])}`;
     }
     spans.forEach((span, i) => {
         const seen = i <= query, weight = a.w[query * a.T + i];
@@ -155,11 +147,8 @@ function update_row() {
         span.classList.toggle("of-key", place !== null && i === place);
         span.classList.toggle("of-value", place !== null && i === place + 1);
     });
-    const text = seen(current()).text, at = query * (query + 1) / 2 + key;
-    $("reading").textContent = `query ${query} “${visible(text[query])}”, key ${key} “${visible(text[key])}”: ` +
-        `weight ${fixed(a.w[query * a.T + key])}, raw score ${short(a.raw[at])}, ` +
-        `score ${short(a.scores[query * a.T + key])}. This query's row: entropy ${fixed(a.rows[query].entropy, 3)}, ` +
-        `largest weight ${fixed(a.rows[query].largest, 3)}.` + (state.locked ? " Locked." : "");
+    $("reading").textContent = `${matrix.words.textContent.replace("\n", ", ")}. ` +
+        `This query's row: entropy ${fixed(a.rows[query].entropy, 3)}, largest weight ${fixed(a.rows[query].largest, 3)}.` + (state.locked ? " Locked." : "");
     draw_strip();
     note_view();
 }
@@ -174,11 +163,13 @@ function choose_first() {
     if (state.setting < 0) return false;
     state.sides = [...shown.keys()].filter(at => shown[at]).slice(0, SIDES);
     choose_setting(state.setting);
-    const run = current(), {T} = seen(run);
+    const run = current(), {T, layers, heads} = seen(run);
     state.step = all_steps.at(-1);
+    const all = layers.flatMap((_, layer) => Array.from({length: heads}, (_, head) => ({layer, head})));
     const looks = a => ["previous character", "value asked for"].includes(job_of(run, a)?.name);
     const story = a => looks(a) ? job_of(run, a).share : finite(a.entropy) ? -a.entropy : -1;
-    Object.assign(state, {divisor: null, locked: false}, head_with_most(run, story));
+    const values = all.map(({layer, head}) => story(attend(run, nearest(run), layer, head, null)));
+    Object.assign(state, {divisor: null, locked: false}, all[Math.max(0, values.indexOf(Math.max(...values)))]);
     state.query = [...Array(T).keys()].findLast(query => asked(run, query) !== null) ?? T - 1;
     const row = attend_chosen(run, null).w.subarray(state.query * T, state.query * T + state.query + 1);
     state.key = Math.max(0, row.indexOf(Math.max(...row)));
@@ -225,11 +216,10 @@ function listen() {
         state.divisor = Math.abs(divisor / trained_divisor(current()) - 1) < .006 ? null : divisor;
     });
     on("model", "change", () => choose_setting(Number($("model").value)));
-    on("layer", "change", () => { state.layer = Number($("layer").value); });
-    on("head", "change", () => { state.head = Number($("head").value); });
+    for (const place of ["layer", "head"]) on(place, "change", () => { state[place] = Number($(place).value); });
     $("play").addEventListener("click", play);
     $("enlarge").addEventListener("click", () => $("sides").classList.toggle("large"));
-    $("matrix").append(save_buttons("attention", () => matrix.svg, matrix_rows, () => caption()));
+    $("matrix").append(save_buttons("attention", () => matrix.svg, matrix_rows, caption));
     less_motion.addEventListener("change", stop);
     document.addEventListener("keydown", play_by_key);
     show_model();

@@ -38,15 +38,9 @@ function el(name, attributes = {}, ...children) {
     element.append(...shown.map(child => typeof child === "string" ? plain(child) : child));
     return element;
 }
-/* A box in which what is too wide can be scrolled; its edge is faded where more follows. */
-function scrolling(child) {
-    const box = el("div", {class: "wide"}, child);
-    const mark = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
-    box.addEventListener("scroll", mark);
-    new ResizeObserver(mark).observe(box);
-    return box;
-}
-const label = (x, y, text, anchor = "middle") => el("text", {x, y, "text-anchor": anchor}, text);
+/* A box in which what is too wide can be scrolled. */
+const scrolling = child => el("div", {class: "wide"}, child);
+const label = (x, y, text, anchor = "middle", more = {}) => el("text", {x, y, "text-anchor": anchor, ...more}, text);
 const finite = Number.isFinite;
 function short(x, digits = 4) {
     if (!finite(x)) return "–";

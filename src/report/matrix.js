@@ -25,8 +25,8 @@ function paint(canvas, a) {
 function letters(text, left, bottom, top, cell, size) {
     const lines = Math.ceil(size / cell);
     /* The sign for a blank hangs below the line: in a column it would lie on the next character. */
-    const sign = (x, y, c) => el("text", {x, y: visible(c) === "␣" ? y - size / 3 : y, "text-anchor": "middle",
-        class: visible(c) === "␣" ? "blank" : null, "font-size": size}, visible(c));
+    const sign = (x, y, c) => visible(c) !== "␣" ? label(x, y, visible(c), "middle", {"font-size": size}) :
+        label(x, y - size / 3, "␣", "middle", {"font-size": size, class: "blank"});
     return lines > 3 ? [] : text.flatMap((c, i) => [
         sign(left - size * (.7 + i % lines), top + (i + .5) * cell + size / 3, c),
         sign(left + (i + .5) * cell, bottom + size * (1 + i % lines), c)]);
@@ -45,8 +45,8 @@ function draw_matrix(run, on) {
         [outline(q, k, "of-key"), outline(q, k + 1, "of-value")]);
     const histogram = el("g", {class: "histogram"}), high = .36 * side / data.colors.length, low = top + .8 * side;
     const shades = data.colors.map((fill, i) => el("rect", {x: bar, y: low - (i + 1) * high, width: 8, height: high + .5, fill}));
-    const marks = [0, .05, .2, .5, 1].map(w => el("text", {x: bar - 3, y: low + 3 - .36 * side * Math.sqrt(w),
-        "text-anchor": "end", "font-size": 8}, w));
+    const marks = [0, .05, .2, .5, 1].map(w =>
+        label(bar - 3, low + 3 - .36 * side * Math.sqrt(w), String(w), "end", {"font-size": 8}));
     const svg = el("svg", {viewBox: `0 0 ${left + side + 4} ${bottom + size * lines + 20}`, tabindex: 0, role: "img", ...on,
         onkeydown: move_by_key, "aria-label": "attention weights; the arrow keys choose a query and a key"},
         rect({class: "masked"}), image, shades, marks, outlines, chosen, histogram, letters(text, left, bottom, top, cell, size),
@@ -87,14 +87,13 @@ function draw_histogram({a, T, left, top, cell, histogram}, run, color, divided)
         `V${y(density).toFixed(1)}H${x(-limit + (i + 1) * 2 * limit / BINS).toFixed(1)}`, `M${from} ${low}`) + `V${low}`;
     const normal = Array.from({length: 65}, (_, i) => (i - 32) / 8).map(z =>
         `${x(z).toFixed(1)} ${y(Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI)).toFixed(1)}`).join("L");
-    const words = (at, text, kind) => el("text", {x: from + at * (to - from), y: high - 4, class: kind, "text-anchor":
-        at === 0 ? "start" : at === 1 ? "end" : "middle", "font-size": small}, text);
+    const words = (at, text, kind) => label(from + at * (to - from), high - 4, text,
+        at === 0 ? "start" : at === 1 ? "end" : "middle", {class: kind, "font-size": small});
     histogram.setAttribute("style", `--of: ${color}`);
     histogram.replaceChildren(el("path", {class: "normal", d: `M${normal}`}), el("path", {class: "after", d: steps(inside)}),
         el("path", {class: "before", d: steps([...a.raw])}), el("path", {class: "axis", d: `M${from} ${low}H${to}`}),
         words(0, "raw q·k", "of-raw"), words(.5, divided, "of-score"), words(1, "N(0, 1)", "of-normal"),
-        ...[-limit, 0, limit].map(z => el("text", {x: x(z), y: low + small, "text-anchor": "middle", "font-size": small},
-            short(z, 3))));
+        ...[-limit, 0, limit].map(z => label(x(z), low + small, short(z, 3), "middle", {"font-size": small})));
 }
 
 /* --- the strip */

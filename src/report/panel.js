@@ -53,7 +53,8 @@ function update_thumbs(run) {
     for (const {button, canvas, words, layer, head} of thumbs) {
         const each = attend(run, nearest(run), layer, head, state.divisor), job = job_of(run, each);
         paint(canvas, each);
-        words.textContent = `layer ${layers[layer]}, head ${head}\nentropy ${fixed(each.entropy, 2)}${job ? `\n${job.words}` : ""}`;
+        words.textContent = [`layer ${layers[layer]}, head ${head}`, `entropy ${fixed(each.entropy, 2)}`,
+            `largest weight ${fixed(each.largest, 2)}`, job?.words].filter(Boolean).join("\n");
         button.setAttribute("aria-label", words.textContent.replaceAll("\n", ", "));
         button.setAttribute("aria-pressed", layer === state.layer && head === state.head);
     }
@@ -83,7 +84,6 @@ function update() {
     if (matrix.text !== before) make_row(run);
     update_thumbs(run);
     update_panel(run, s);
-    $("figures").textContent = `${caption()}: mean largest weight ${fixed(matrix.a.largest, 3)}`;
     update_row();
 }
 
@@ -130,19 +130,16 @@ function stop() {
     $("play").textContent = less_motion.matches ? "next step" : "play";
 }
 function next_step() {
-    state.step = all_steps[step_at() + 1];
+    state.step = all_steps[(step_at() + 1) % all_steps.length];
     update();
     if (step_at() === all_steps.length - 1) stop();
 }
 function play() {
     if (playing !== null) return stop();
-    const ended = step_at() === all_steps.length - 1;
-    if (ended) state.step = all_steps[0];
-    if (ended) update();
-    else if (less_motion.matches) next_step();
-    if (less_motion.matches) return;
+    if (less_motion.matches) return next_step();
     playing = setInterval(next_step, 800);
     $("play").textContent = "stop";
+    next_step();
 }
 /* Space plays wherever the focus is, except in a field of text and on what Space works itself. */
 function play_by_key(event) {

@@ -39,8 +39,7 @@ function follow() {
     $("own-note").textContent = plain(left_out ? `The model of this run is not in this page: ${left_out}.` :
         no_excerpt ? `There is no curve of losses: ${no_excerpt}.` : "");
     $("curve").hidden = !own || !run.model.excerpt || run.keys["attention.score"] === "additive";
-    $("curve").classList.toggle("elsewhere", !at_last_step(run));
-    $("own-shown").classList.toggle("elsewhere", !at_last_step(run));
+    $("attention").classList.toggle("elsewhere", !at_last_step(run));
     if (text.typed === null) $("text").value = plain(run.snapshots.text.join(""));
     if (!own || !text.painted) return;
     const steps = following = read_all([run, ...modelled().filter(other => other !== run)]);
