@@ -101,6 +101,81 @@ def is_reported(page):
     page.js("set_text(null)")
 
 
+READINGS = """const numbers = list => list.flatMap(row => Array.from(row));
+    return runs.map(run => {
+        const divisor = run === current() ? state.divisor : null, read_here = make_reading(model_of(run), divisor);
+        for (const _ of read(read_here, ids_of(run).slice(-model_of(run).T), divisor));
+        const all = ({logits, heads}) => [numbers(logits), numbers(heads.flat().flatMap(head => head.raw))];
+        const weights = () => numbers(run.own.layers.flatMap((_, l) => Array.from({length: run.own.heads},
+            (_, h) => attend(run, 0, l, h, divisor).w)));
+        const came = [...all(run.reading), weights()], {own} = run;
+        run.own = snapshot_of(run, read_here);
+        run.own.trained = run.own;
+        const expected = [...all(read_here), weights()];
+        run.own = own;
+        return {there: Boolean(run.reading.weights), T: own.T, came, expected, losses: run.losses.slice(1)};
+    });"""
+
+
+def reads(page, words, there):
+    """Compares what the page shows of a text that was typed with decoder.js, and says where it was computed."""
+    wait(page, f"runs.every(run => run.own?.T === {len(words)} && run.own.text.join('') === {words!r})", 60)
+    wait(page, "current().own.divisor === state.divisor", 60)
+    for i, run in enumerate(page.js(READINGS)):
+        page.equal((run["there"], len(run["losses"])), (there, len(words) - 1), f"where model {i} has read {words}, and its losses")
+        for name, came, expected in zip(("logits", "raw scores", "weights"), run["came"], run["expected"]):
+            most = max(1, *map(abs, expected)) # raw scores have a standard deviation of 8 and more
+            page.near([x / most for x in came], [x / most for x in expected], 1e-5, f"{name} of model {i} for {words}")
+
+
+def is_read_by_the_module(page):
+    """A typed text is computed by the workers while they hold the models of the report, and by decoder.js afterwards."""
+    shorten(page, 2000)
+    page.js("start(true)")
+    wait(page, "training.lanes.every(lane => lane.step > 4 && lane.triangle)")
+    press(page, Keys.SPACE)
+    wait(page, "training.lanes.every(lane => lane.run) && runs.every((run, i) => run.read && run.model.step === training.lanes[i].step)")
+    wait(page, "text.painted && runs.every(run => run.trained?.weights)", 60)
+    page.js("""training.heard = [];
+        for (const {worker} of training.lanes) worker.addEventListener("message", ({data}) => data.reading && training.heard.push(data.reading.T));
+        for (const words of ["late", "an answer that is late", "The old ferry"]) set_text(words);""")
+    reads(page, "The old ferry", True)
+    for divisor in (3, 20, 1.5, 5):
+        page.js("state.divisor = arguments[0]; update()", divisor)
+    reads(page, "The old ferry", True)
+    heard = page.js("return training.heard")
+    page.check(heard.count(13) >= 5 and heard.count(22) == 0, f"lengths of the texts that were read: {heard}")
+    long = "The ferry crosses the river at noon. " * 4
+    page.js("state.divisor = null; set_text(arguments[0])", long)
+    wait(page, f"runs.every(run => run.losses.length === {len(long)} && run.trained.ids.length === model_of(run).T)", 60)
+    losses = page.js("""const run = current(), m = model_of(run), ids = ids_of(run), losses = [];
+        for (let from = 0; from + 1 < ids.length; from += m.T) {
+            const r = make_reading(m, null);
+            for (const _ of read(r, ids.slice(from, from + m.T)));
+            ids.slice(from + 1, from + m.T + 1).forEach((id, t) => losses.push(cross_entropy(r.logits[t], id)));
+        }
+        return [run.losses.slice(1), losses];""")
+    page.near(*losses, 1e-5, "losses of a text that is longer than the context")
+    page.js("write_on()")
+    wait(page, f"text.typed.length > {len(long)} + 10", 60)
+    page.check(page.js("return Boolean(current().reading.weights)"), "the module writes on")
+    page.js("state.divisor = 1e9; set_text('A bridge')") # which the program refuses
+    wait(page, "current().own?.divisor === 1e9", 60)
+    page.check(not page.js("return Boolean(current().reading.weights)"), "a divisor that the program refuses is left to decoder.js")
+    page.js("state.divisor = null; update()")
+    press(page, Keys.SPACE) # the lanes go on: they no longer have the models of the report
+    step = page.js("return Math.max(...training.lanes.map(lane => lane.step))")
+    wait(page, f"training.lanes.every(lane => lane.step > {step})", 60)
+    page.js("set_text('Upstream')")
+    reads(page, "Upstream", False)
+    page.check(page.js("return training.running && training.lanes.every(lane => !lane.done)"), "the lanes are still training")
+    page.js("start(false)") # other models
+    wait(page, "training.lanes.every(lane => lane.triangle)")
+    page.js("set_text('Another lane')")
+    reads(page, "Another lane", False)
+    page.js("set_text(null)")
+
+
 def is_taken_away(page):
     """A file that a click saves is read by ./train, with the loss of the page."""
     loss = page.js("return training.lanes[0].evaluations.at(-1)[1]")
@@ -181,7 +256,7 @@ def main(arguments):
         elif kind == "--picture":
             picture(page, path)
         else:
-            for test in (trains, is_steered, is_reported, is_taken_away, says_mistakes, loads_nothing):
+            for test in (trains, is_steered, is_reported, is_taken_away, is_read_by_the_module, says_mistakes, loads_nothing):
                 test(page)
             page.quiet()
             print(f"docs/live.html: {page.checks} checks")

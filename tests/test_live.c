@@ -179,7 +179,7 @@ static void attention_of_a_text(void **state) {
     const char *text = "The ferry";
     Live *live = live_make(tiny("[model]\nd_k = 16\n"), NULL);
     for (size_t step = 0; step < 5; step++) live_step(live);
-    const LiveAttention a = *live_attention(live, text);
+    const LiveAttention a = *live_attention(live, text, 0);
     assert_true(a.L == 2 && a.H == 2 && a.T == strlen(text));
     for (size_t head = 0; head < a.L * a.H; head++) {
         assert_close(a.multiplier[head], .25, 0, "head %zu", head);
@@ -194,18 +194,21 @@ static void attention_of_a_text(void **state) {
         }
     }
     /* The logits of the last character under the model's own divisor give the character that sample takes. */
-    size_t T, V, best = 0;
+    const size_t T = a.T, V = a.V;
+    size_t best = 0, count;
     char expected[8] = "";
-    const uint32_t *characters = live_vocabulary(live, &V);
-    const real *logits = live_logits(live, text, 4, &T);
+    const uint32_t *characters = live_vocabulary(live, &count);
+    assert_int_equal(V, count);
     for (size_t v = 0; v < V; v++)
-        if (logits[(T - 1) * V + v] > logits[(T - 1) * V + best]) best = v;
+        if (a.logits[(T - 1) * V + v] > a.logits[(T - 1) * V + best]) best = v;
     utf8_encode(characters[best], expected);
     assert_string_equal(live_sample(live, text, 1, 0, 1), expected);
     real *own = memory_make(T * V, sizeof *own, "logits");
-    memcpy(own, live_logits(live, text, 4, &T), T * V * sizeof *own);
-    assert_true(memcmp(own, live_logits(live, text, 1, &T), T * V * sizeof *own) != 0);
-    assert_memory_equal(own, live_logits(live, text, 4, &T), T * V * sizeof *own);
+    memcpy(own, live_attention(live, text, 4)->logits, T * V * sizeof *own);
+    const LiveAttention other = *live_attention(live, text, 1);
+    assert_true(memcmp(own, other.logits, T * V * sizeof *own) != 0);
+    assert_close(other.multiplier[0], 1, 0, "the other divisor");
+    assert_memory_equal(own, live_attention(live, text, 0)->logits, T * V * sizeof *own);
     /* Statistics are of every head, and the baselines those of the built-in text. */
     const HeadStatistics *statistics = live_statistics(live);
     for (size_t head = 0; head < 4; head++) assert_true(statistics[head].entropy > 0 && statistics[head].entropy < 1);
@@ -228,10 +231,11 @@ static void errors_are_named(void **state) {
     Live *live = live_make(tiny(""), NULL);
     assert_refused("1e-6", live_divide(live, 0));
     assert_refused("1e-6", live_divide(live, NAN));
-    assert_refused("U+20AC", live_attention(live, "€"));
-    assert_refused("empty", live_attention(live, ""));
+    assert_refused("U+20AC", live_attention(live, "€", 0));
+    assert_refused("empty", live_attention(live, "", 0));
     live = live_make(tiny("[attention]\nscale_learned = head\n"), NULL);
     assert_refused("learns its scale", live_divide(live, 2));
+    assert_refused("learns its scale", live_attention(live, "The ferry", 2));
 }
 
 int main(void) {

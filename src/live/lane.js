@@ -1,5 +1,5 @@
 /* A worker that trains one model, a lane of the page. It gets messages {do: ..., ...} and answers with the step that
-   they are of: {progress: [[step, loss], ...]}, {evaluation, sample}, {attention, statistics}, {error}. Between two pieces
+   they are of: {progress: [[step, loss], ...]}, {evaluation, sample}, {attention, statistics}, {reading}, {error}. Between two pieces
    of work of some milliseconds it reads its messages, so that a divisor that is moved holds from the next step on. */
 const turn = new MessageChannel(), PIECE = 40, LOOK = 500; /* milliseconds: of a piece; between two looks at attention */
 let model = null, running = false, text = "", prompt = "", looked = 0, rate = 1;
@@ -15,13 +15,12 @@ function look() {
     say({attention, statistics: model.statistics(attention.layers, attention.heads)});
     looked = performance.now();
 }
-const train = () => [model.step, model.call("step")];
+/* Trains for a piece, or while the lane rests for a step. */
 function work() {
-    if (!running) return;
     const until = performance.now() + PIECE, losses = [];
     do {
-        losses.push(train());
-        running = model.step < model.last && Number.isFinite(losses.at(-1)[1]);
+        losses.push([model.step, model.call("step")]);
+        running &&= model.step < model.last && Number.isFinite(losses.at(-1)[1]);
         if (model.call("evaluates")) evaluate();
         if (model.call("measures") || performance.now() > looked + LOOK) look();
     } while (running && performance.now() < until);
@@ -42,9 +41,8 @@ const actions = {
     },
     pause() { running = false; },
     one() {
-        if (running || model.step >= model.last) return;
-        say({progress: [train()], done: model.step >= model.last});
-        look();
+        looked = -Infinity;
+        if (!running && model.step < model.last) work();
     },
     divide({divisor}) {
         model.call("divide", divisor);
@@ -65,6 +63,7 @@ const actions = {
         prompt = message.prompt;
         say({sample: model.sample(prompt)});
     },
+    decode({text, divisor}) { say({reading: model.attention(text, divisor)}); },
     report() { say({run: model.report(text)}); },
     take({folder, corpus}) { say({zip: model.archive(folder, corpus), folder}); },
 };
@@ -76,7 +75,7 @@ function guarded(action) {
         say({error: error.message});
     }
 }
-turn.port1.onmessage = () => guarded(work);
+turn.port1.onmessage = () => running && guarded(work);
 /* Without a model, since its config or text was refused, there is nothing else to do. */
 onmessage = ({data}) => {
     if (model || data.do === "make") guarded(() => actions[data.do](data));

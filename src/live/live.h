@@ -44,18 +44,17 @@ void live_divide(Live *live, double divisor);
 /* Multiplies the learning rate of the schedule by `factor` from the next step on. */
 void live_rate(Live *live, double factor);
 
-/* Attention of the beginning of a text, as much as the context holds: the number of its characters T; raw scores and
-   weights (L, H, T, T), entry (query, key), zero where masked; and what the scores of a head are multiplied by (L, H),
-   1 / divisor. */
+/* Returns what the model computes of the beginning of a text, as much as the context holds, under a divisor (0: its
+   own): the number of its characters T and that of the vocabulary V; raw scores and weights (L, H, T, T), entry (query,
+   key), zero where masked; what the scores of a head are multiplied by (L, H), 1 / divisor; and the logits (T, V). */
 typedef struct {
-    size_t L, H, T;
+    size_t L, H, T, V;
     const float *scores, *weights, *multiplier;
+    const real *logits;
 } LiveAttention;
-const LiveAttention *live_attention(Live *live, const char *text);
+const LiveAttention *live_attention(Live *live, const char *text, double divisor);
 /* Returns the statistics of every head (L, H) on the fixed validation batch of attention.csv. */
 const HeadStatistics *live_statistics(Live *live);
-/* Returns the logits (T, V) of the same characters as live_attention, under a divisor; V is live_vocabulary's count. */
-const real *live_logits(Live *live, const char *text, double divisor, size_t *T);
 /* Returns windows of the validation split at even distances: `most`, or fewer where a batch or the split has fewer.
    Tokens are ids (count, T); targets are the ids that follow them, -1 where nothing is to be predicted. */
 typedef struct {

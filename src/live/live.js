@@ -75,6 +75,7 @@ function keep(points, point) {
     if (points.length > POINTS) points.splice(0, points.length, ...points.filter((_, i) => i % 2 === 0));
 }
 function hear(lane, message) {
+    if (message.reading) return Object.assign(lane.asked, message);
     lane.step = message.step;
     if (message.error) {
         training.running = false;
@@ -97,7 +98,8 @@ function hear(lane, message) {
     }
     if (message.moved)
         lane.moves = [...lane.moves.filter(move => move.step !== message.step), {step: message.step, divisor: message.moved}];
-    if (message.run) lane.run = message.run;
+    if (message.progress || message.moved || message.error) lane.held = null;
+    if (message.run) lane.run = lane.held = message.run;
     if (message.run && training.lanes.every(other => other.run)) show_trained();
     if (message.zip) save(`${message.folder}.zip`, "application/zip", message.zip);
     if (message.evaluation) keep(lane.evaluations, [message.step, message.evaluation.loss]);
@@ -120,12 +122,26 @@ function end() {
     tell({do: "pause"});
     tell({do: "report"});
 }
+/* Reads as `read` of decoder.js does, in the lane's worker while its model is the report's; yields true where it waits. */
+const read_in = (lane, run) => function* (r, ids, divisor) {
+    if (r.weights && r.divisor === divisor && r.ids.join() === ids.join()) return r;
+    const {characters, heads, W} = r.model, may = divisor === null || (divisor >= 1e-6 && divisor <= 1e6 && !W["h.0.attn.scale"]);
+    const held = () => ids.length && may && lane.held === run && training.lanes.includes(lane);
+    const asked = {do: "decode", text: ids.map(id => characters[id]).join(""), divisor: divisor ?? 0};
+    while (held() && lane.asked && !lane.asked.reading) yield true;
+    if (held()) send(lane, lane.asked = asked);
+    while (held() && !asked.reading) yield true;
+    if (!held()) return yield* read(r.weights ? make_reading(r.model, divisor) : r, ids, divisor);
+    const {T, V, scores, weights, logits} = asked.reading, row = (i, q) => scores.subarray((i * T + q) * T, (i * T + q) * T + q + 1);
+    return {...r, ids, divisor, weights, logits: ids.map((_, t) => logits.subarray(t * V, (t + 1) * V)),
+        heads: heads.map((all, l) => all.map((_, h) => ({raw: ids.map((_, q) => row(l * all.length + h, q))})))};
+};
 /* Shows these models in the report, in place of those before. */
 function show_trained() {
     const one = mean => ({n: finite(mean) ? 1 : 0, mean});
     show_page({kind: "runs", heading: `Trained in this page, seed ${training.seed}`, why: "", ngram_losses: training.baselines,
-        runs: training.lanes.map(({run, words, writings}) =>
-            ({...run, name: words, samples: writings.map(([step, text]) => ({step, text}))})),
+        runs: training.lanes.map(lane => ({...lane.run, name: lane.words, read: read_in(lane, lane.run),
+            samples: lane.writings.map(([step, text]) => ({step, text}))})),
         settings: training.lanes.map(({run: {description}, words, color, title, entropy, deviation}, i) => ({runs: [i], dash: 0,
             color, label: words + title.textContent, divisor: words, val_loss: one(description.val_loss),
             best_val_loss: one(description.best_val_loss), entropy_first: one(entropy[0][1]), entropy_last: one(last_of(entropy)),
@@ -202,10 +218,7 @@ const cores = navigator.hardwareConcurrency;
 if (cores < DIVISORS.length) $("train-cores").textContent = `Four models share ${plural(cores, "processor")}.`;
 $("train-run").addEventListener("click", run_or_pause);
 $("train-again").addEventListener("click", () => { training.seed++; start(true); });
-$("train-one").addEventListener("click", () => {
-    if (!training.lanes.length) return start(false);
-    tell({do: "one"});
-});
+$("train-one").addEventListener("click", () => training.lanes.length ? tell({do: "one"}) : start(false));
 $("train-rate").addEventListener("input", () => {
     $("train-rate-value").textContent = short(rate_factor(), 3);
     tell({do: "rate", factor: rate_factor()});

@@ -48,11 +48,12 @@ class Model {
         return at ? Array.from(this.numbers(Float64Array, at, 4)) : [];
     }
     sample(prompt) { return this.text(this.call("sample", prompt, 160, 1, 1n)); }
-    /* Weights (layers, heads, T, T) of the beginning of a text, and what multiplies the scores of the first head. */
-    attention(text) {
-        const [layers, heads, T, scores, weights, multiplier] = this.numbers(Uint32Array, this.call("attention", text), 6);
-        return {layers, heads, T, weights: this.numbers(Float32Array, weights, layers * heads * T * T),
-            multiplier: this.numbers(Float32Array, multiplier, 1)[0]};
+    /* What live_attention returns, with what multiplies the scores of the first head. */
+    attention(text, divisor = 0) {
+        const sizes = this.call("attention", text, divisor), floats = (at, count) => this.numbers(Float32Array, at, count);
+        const [layers, heads, T, V, scores, weights, multiplier, logits] = this.numbers(Uint32Array, sizes, 8), all = layers * heads * T * T;
+        return {layers, heads, T, V, scores: floats(scores, all), weights: floats(weights, all), logits: floats(logits, T * V),
+            multiplier: floats(multiplier, 1)[0]};
     }
     /* The means over all heads, on the batch of attention.csv. */
     statistics(layers, heads) {

@@ -5,20 +5,24 @@
 #include "live/parts.h"
 #include "train/sample.h"
 
-/* Computes the logits of as much of a text as the context holds. Returns how many characters that is. */
-static size_t forward(Live *l, const char *text) {
-    const size_t T = l->t.model.shape.T, size = strlen(text);
+const LiveAttention *live_attention(Live *l, const char *text, double divisor) {
+    Model *m = &l->t.model;
+    const ModelShape *s = &m->shape;
+    const Vocabulary *v = &l->t.run.corpus.vocabulary;
+    AttentionConfig *attention = &m->shape.attention;
+    const AttentionConfig trained = *attention;
+    const size_t size = strlen(text);
     if (size == 0) usage_error("the text is empty");
-    const size_t count = vocabulary_encode(&l->t.run.corpus.vocabulary, "the text", text, size, l->t.engine.tokens, T);
-    model_forward(&l->t.model, &(Batch){l->t.engine.tokens, NULL, 1, count});
-    return count;
-}
-
-const LiveAttention *live_attention(Live *l, const char *text) {
-    const ModelShape *s = &l->t.model.shape;
-    const size_t T = forward(l, text), H = s->attention.H;
-    measure_snapshot(&l->t.model, T, &l->attention);
-    l->shown = (LiveAttention){s->L, H, T, l->attention.scores, l->attention.weights, l->attention.multiplier};
+    const size_t T = vocabulary_encode(v, "the text", text, size, l->t.engine.tokens, s->T);
+    if (divisor != 0) {
+        attention->divisor = live_checked_divisor(l, divisor).number;
+        attention->multiplier = (real)(1 / attention->divisor);
+    }
+    model_forward(m, &(Batch){l->t.engine.tokens, NULL, 1, T});
+    measure_snapshot(m, T, &l->attention);
+    *attention = trained;
+    const AttentionSnapshot *a = &l->attention;
+    l->shown = (LiveAttention){s->L, attention->H, T, v->count, a->scores, a->weights, a->multiplier, m->logits.values};
     return &l->shown;
 }
 
@@ -37,16 +41,6 @@ const HeadStatistics *live_statistics(Live *l) {
     model_forward(&t->model, &(Batch){w->tokens, NULL, w->count, w->T});
     measure_heads(&t->model, w->count, w->T, t->heads);
     return t->heads;
-}
-
-const real *live_logits(Live *l, const char *text, double divisor, size_t *T) {
-    AttentionConfig *attention = &l->t.model.shape.attention;
-    const AttentionConfig trained = *attention;
-    attention->divisor = live_checked_divisor(l, divisor).number;
-    attention->multiplier = (real)(1 / attention->divisor);
-    *T = forward(l, text);
-    *attention = trained;
-    return l->t.model.logits.values;
 }
 
 const uint32_t *live_vocabulary(const Live *l, size_t *count) {

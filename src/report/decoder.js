@@ -1,5 +1,5 @@
 /* The model in the page: what src/plain/plain.c computes forward, function by function, and the other ways to score
-   after src/model/attention_*.c. How scores become weights is here and nowhere else in the page. Letters are those of
+   after src/model/attention_*.c. How scores become weights is here and in no other script. Letters are those of
    the C sources: T context, C d_model, H heads, D d_k, V vocabulary; arrays are row-major, their shapes in comments.
    Numbers are doubles; where the program rounds scores to a format, they are rounded to float first, as its own are. */
 
@@ -214,10 +214,10 @@ function post_norm_forward(r, l, x, rows) {
     return layernorm_forward(r.model, `h.${l}.ln_2`, residual(sum, feed_forward_forward(r.model, l, sum, rows)));
 }
 /* A text that a model has read with a divisor: its ids, for each of them a row of logits, and by layer and head a key,
-   a value and a row of raw scores. */
+   a value and a row of raw scores; or, where the module has read it (live.js), weights in place of keys and values. */
 function make_reading(model, divisor) {
     const head = () => ({keys: [], values: [], raw: []});
-    return {model, divisor, ids: [], logits: [], heads: model.heads.map(heads => heads.map(head))};
+    return {model, divisor, ids: [], logits: [], weights: null, heads: model.heads.map(heads => heads.map(head))};
 }
 /* decoder_forward, for the ids that come after those read. */
 function forward(r, ids) {

@@ -3,11 +3,11 @@
    this text (`seen`), computed with the divisor of its slider, or where that is null, as trained. */
 const seen = (run, divisor) => (divisor === null ? run.own?.trained : run.own) ?? run.snapshots;
 const has_model = run => Boolean(run.model?.parameters);
-/* The decoder of a run's model. A model whose data are damaged is left out, as one that is too large. */
+/* The decoder of a run's model, and what reads a text: `read`, or the `read` of a run that live.js has trained. A model whose data are damaged is left out, as one that is too large. */
 function model_of(run) {
     if (!run.decoder)
         try {
-            run.decoder = make_model(run);
+            Object.assign(run, {decoder: make_model(run), read: run.read ?? read});
         } catch (error) {
             run.model = {left_out: damaged(error)};
         }
@@ -21,12 +21,12 @@ const text = {typed: null, writing: null, painted: false, quiet: 0, timer: 0, sh
 const SLICE = 20, WRITTEN = 200, NEXT = 10, OCTAVES = 4;
 
 /* --- computing in slices */
-/* Goes on with a generator for a slice; returns whether it has ended. */
+/* Goes on with a generator for a slice, or until it yields true, since it waits; returns whether it has ended. */
 function advance(steps) {
     const until = performance.now() + SLICE;
-    while (performance.now() < until)
-        if (steps.next().done) return true;
-    return false;
+    let step;
+    do step = steps.next(); while (!step.done && !step.value && performance.now() < until);
+    return step.done;
 }
 let following = null; /* what is being read for the page */
 /* Called before the page shows attention. Reads the text with the chosen divisor, and in a sweep with the models of the
@@ -70,15 +70,13 @@ function counts(run, i) {
 function* read_all(all) {
     for (const run of all) {
         const m = model_of(run), ids = ids_of(run), divisor = run === current() ? state.divisor : null, losses = [NaN];
-        run.trained ??= make_reading(m, null);
-        run.divided ??= make_reading(m, divisor);
-        run.windows ??= [];
+        const windows = run.windows ??= [], last = ids.slice(-m.T);
+        run.trained = yield* run.read(run.trained ?? make_reading(m, null), last, null);
+        if (divisor !== null) run.divided = yield* run.read(run.divided ?? make_reading(m, divisor), last, divisor);
         run.reading = divisor === null ? run.trained : run.divided;
-        for (const reading of new Set([run.trained, run.reading]))
-            yield* read(reading, ids.slice(-m.T), reading === run.trained ? null : divisor);
         for (let from = 0; from + 1 < ids.length; from += m.T) {
-            const r = ids.length <= m.T ? run.reading : run.windows[from / m.T] ??= make_reading(m, divisor);
-            yield* read(r, ids.slice(from, from + m.T), divisor);
+            const i = from / m.T, part = ids.slice(from, from + m.T), before = windows[i] ?? make_reading(m, divisor);
+            const r = ids.length <= m.T ? run.reading : windows[i] = yield* run.read(before, part, divisor);
             ids.slice(from + 1, from + m.T + 1).forEach((id, t) => losses.push(cross_entropy(r.logits[t], id)));
         }
         Object.assign(run, {losses, own: !shows_own(run) ? undefined :
@@ -94,12 +92,12 @@ function shows_own(run) {
     return changed && run.reading.ids.length > 0 && at_last_step(run);
 }
 /* What was read, in the form of a snapshot. */
-function snapshot_of(run, {model: m, ids, heads}) {
+function snapshot_of(run, {model: m, ids, heads, weights, divisor}) {
     const {layers} = run.snapshots, chosen = layers.flatMap(l => heads[l]);
     const own = layers.flatMap(l => m.heads[l]), triangle = ids.length * (ids.length + 1) / 2;
     const scores = new Float64Array(chosen.length * triangle);
     chosen.forEach((head, i) => head.raw.forEach((row, q) => scores.set(row, i * triangle + q * (q + 1) / 2)));
-    return {steps: [run.model.step], layers, heads: m.H, T: ids.length, text: ids.map(id => m.characters[id]), scores,
+    return {steps: [run.model.step], layers, heads: m.H, T: ids.length, text: ids.map(id => m.characters[id]), scores, weights, divisor,
         multiplier: own.map(head => head.multiplier), sink: own.map(head => head.sink)};
 }
 
@@ -142,11 +140,11 @@ function set_text(typed) {
 }
 /* Writes on, a character at a time, until the text or the setting is changed, or the field is full. */
 function* writing(run) {
-    const m = model_of(run), start = [m.ids.get("\n") ?? m.ids.get("a") ?? 0], r = make_reading(m, null);
-    let ids = ids_of(run).slice(-m.T);
+    const m = model_of(run), start = [m.ids.get("\n") ?? m.ids.get("a") ?? 0];
+    let ids = ids_of(run).slice(-m.T), r = make_reading(m, null);
     if (!ids.length) ids = start;
     for (let i = 0; i < WRITTEN && run === current() && !is_full(); i++) {
-        yield* read(r, ids, state.divisor);
+        r = yield* run.read(r, ids, state.divisor);
         const id = draw(r.logits[ids.length - 1], Number($("temperature").value), Math.random());
         text.typed = $("text").value += plain(m.characters[id]);
         $("text").scrollTop = $("text").scrollHeight;
