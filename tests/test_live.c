@@ -3,6 +3,7 @@
 #include "training.h"
 
 #include "live/live.h"
+#include "why/why.h"
 
 /* The config of a tiny model with a line more, which may begin another section. */
 static const char *tiny(const char *more) {
@@ -46,6 +47,19 @@ static void same_runs(const char *a, const char *b) {
     assert_true(same_parameters(a, b));
 }
 
+/* Asserts that a model says of itself what ./train why says of its files. */
+static void same_sentences(Live *live, const char *directory) {
+    static Why why; /* large */
+    char *said = NULL;
+    size_t size;
+    FILE *out = open_memstream(&said, &size);
+    why_run(in(directory), &why);
+    why_write(&why, out);
+    assert_int_equal(fclose(out), 0);
+    assert_string_equal(live_why(live, in(directory)), said);
+    free(said);
+}
+
 static void trains_as_the_program(void **state) {
     (void)state;
     static const char *const MODES[] = {"", "[model]\ndropout = 0.1\n", "[attention]\nscore = additive\n",
@@ -77,6 +91,7 @@ static void trains_as_the_program(void **state) {
         }
         write_run(live, "files");
         same_runs("run", "files");
+        same_sentences(live, "files");
         assert_true(shell("rm -r run files"));
         live_free(live);
     }

@@ -65,7 +65,7 @@ const actions = {
         prompt = message.prompt;
         say({sample: model.sample(prompt)});
     },
-    report() { say({run: model.report(text)}); },
+    report({folder}) { say({run: model.report(text), why: model.text(model.call("why", folder))}); },
     take({folder, corpus}) { say({zip: model.archive(folder, corpus), folder}); },
 };
 function guarded(action) {

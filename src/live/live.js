@@ -17,17 +17,19 @@ function make_lane(choice, i) {
         losses: [], evaluations: [], entropy: [], deviation: [], writings: [], moves: [], step: 0, done: false};
     for (const part of ["title", "loss", "figures", "speed"]) lane[part] = el("p", {class: part});
     lane.title = el("output");
+    lane.why = el("details", {class: "why"});
     lane.writing = el("pre", {"aria-label": "what the model writes"});
     lane.canvas = el("canvas", {width: 1, height: 1, role: "img", "aria-label": `attention of the model ${words}`});
     lane.slider = el("input", {type: "range", min: 0, max: Math.log(512), step: .01, value: Math.log(lane.divisor),
         "aria-label": `divisor of the model that began ${words}`, oninput: () => divide(lane)});
     lane.element = el("div", {class: "lane", style: `--of: ${color}`}, el("h3", {}, words, lane.title), lane.slider,
         lane.canvas, lane.loss, lane.figures, lane.writing, lane.speed, el("p", {class: "saves"},
-            el("button", {type: "button", onclick: () => take(lane)}, "take it away")));
+            el("button", {type: "button", onclick: () => take(lane)}, "take it away")), lane.why);
     return lane;
 }
 /* Asks for the lane's run as a directory of ./train in a .zip. */
-const take = lane => send(lane, {do: "take", folder: `${lane.name}_seed${training.seed}`, corpus: $("train-corpus").value});
+const take = lane => send(lane, {do: "take", folder: folder_of(lane), corpus: $("train-corpus").value});
+const folder_of = lane => `${lane.name}_seed${training.seed}`;
 const send = (lane, message) => lane.worker?.postMessage(message);
 const tell = message => training.lanes.forEach(lane => send(lane, message));
 /* Divides by another number from the lane's next step on. */
@@ -97,6 +99,9 @@ function hear(lane, message) {
     }
     if (message.moved)
         lane.moves = [...lane.moves.filter(move => move.step !== message.step), {step: message.step, divisor: message.moved}];
+    if (message.progress || message.moved) lane.why.replaceChildren(); /* they are of a step before */
+    if (message.why) lane.why.replaceChildren(el("summary", {}, "what the divisor did, in sentences"),
+        ...message.why.split("\n\n").map(paragraph => el("p", {}, paragraph)));
     if (message.run) lane.run = message.run;
     if (message.run && training.lanes.every(other => other.run)) show_trained();
     if (message.zip) save(`${message.folder}.zip`, "application/zip", message.zip);
@@ -118,7 +123,7 @@ function end() {
     training.running = false;
     for (const lane of training.lanes) lane.run = null;
     tell({do: "pause"});
-    tell({do: "report"});
+    for (const lane of training.lanes) send(lane, {do: "report", folder: folder_of(lane)});
 }
 /* Shows these models in the report, in place of those before. */
 function show_trained() {
