@@ -23,8 +23,8 @@ try {
     console.error(`${((process.cpuUsage().user - begin) / 1000 / steps).toFixed(1)} ms of a processor per step`);
     console.log(`validation: ${model.evaluate().loss.toFixed(6)}`);
     console.log(`parameters: ${hash(model)}`);
-    if (archive) fs.writeFileSync(archive, Buffer.from(await model.archive("run", "").arrayBuffer()));
     if (archive) fs.writeFileSync("why.txt", model.text(model.call("why", "run")));
+    if (archive) fs.writeFileSync(archive, Buffer.from(await model.archive("run", "").arrayBuffer()));
 } catch (error) {
     console.log(error.message);
     process.exit(1);

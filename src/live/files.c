@@ -153,9 +153,9 @@ const LiveFile *live_files(Live *l, size_t *count) {
 const char *live_why(Live *l, const char *directory) {
     static Why why; /* large */
     const Run *run = &l->t.run;
-    const size_t mark = memory_mark();
     Text text = {0};
     end_last_step(l);
+    const size_t mark = memory_mark();
     const double *losses = live_baselines(l);
     RunFigures figures = {.directory = directory,
                           .config = &run->config,
