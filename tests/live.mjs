@@ -1,7 +1,7 @@
 // Trains in the module of the page docs/live.html, in Node. Prints the training loss of every 20th step, and at the end the
 // validation loss and the hash of the parameters; tests/live.sh compares them.
 //   node tests/live.mjs PAGE.html CONFIG.ini STEPS [section.key=value ...] [FOLDER.zip]
-// A last word FOLDER.zip writes the run as the page does.
+// A last word FOLDER.zip writes the run as the page does, and why.txt, its sentences.
 import fs from "node:fs";
 import vm from "node:vm";
 import zlib from "node:zlib";
@@ -23,6 +23,7 @@ try {
     console.error(`${((process.cpuUsage().user - begin) / 1000 / steps).toFixed(1)} ms of a processor per step`);
     console.log(`validation: ${model.evaluate().loss.toFixed(6)}`);
     console.log(`parameters: ${hash(model)}`);
+    if (archive) fs.writeFileSync("why.txt", model.text(model.call("why", "run")));
     if (archive) fs.writeFileSync(archive, Buffer.from(await model.archive("run", "").arrayBuffer()));
 } catch (error) {
     console.log(error.message);

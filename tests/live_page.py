@@ -5,7 +5,7 @@ moved while its model learns; the program's own words name a mistake; nothing is
 tests/live_page.py --shots DIR       saves pictures of the page instead, at three sizes and while it trains
 tests/live_page.py --picture FILE    saves one after 500 steps, for docs/live.md
 """
-import json, math, os, re, sys, time, zipfile
+import json, math, os, re, subprocess, sys, time, zipfile
 
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -190,6 +190,9 @@ def is_taken_away(page):
         "run.json", "samples.txt", "vocab.json"], "its files")
     said = re.search(r"validation loss (\S+)", browser.train("eval", "none_seed1"))
     page.near([float(said.group(1))], [loss], 1e-4, "the loss of a run that was taken away")
+    said = subprocess.run(["./train", "why", "none_seed1"], executable=browser.TRAIN, capture_output=True, text=True, check=True).stdout
+    page.equal(page.js("return [...training.lanes[0].why.querySelectorAll('p')].map(p => p.textContent).join('\\n\\n')"), said,
+        "the sentences of ./train why")
 
 
 def says_mistakes(page):

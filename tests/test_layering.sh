@@ -22,8 +22,9 @@ allowed() {
     ranks) echo ops base ;;
     run) echo ranks model ops data show config gemm base ;;
     train) echo run ranks model plain data show config ops gemm base ;;
-    sweep | verbs | live) echo train run model plain data show config ops gemm base ;;
+    sweep | verbs) echo train run model plain data show config ops gemm base ;;
     why) echo sweep train run model data show config base ;;
+    live) echo why sweep train run model plain data show config ops gemm base ;;
     report) echo why sweep train run model data show config base ;;
     esac
 }
@@ -138,7 +139,8 @@ planted rule_arrows src/verbs/export.h '#include "sweep/sweep.h"'
 planted rule_arrows src/train/trainer.c '#include "sweep/sweep.h"'
 planted rule_arrows src/verbs/attend.c '#include "sweep/sweep.h"'
 planted rule_arrows src/verbs/theory.c '#include "report/report.h"'
-planted rule_arrows src/live/live.c '#include "sweep/sweep.h"'
+planted rule_arrows src/live/live.c '#include "report/report.h"'
+planted rule_arrows src/why/run.c '#include "live/live.h"'
 planted rule_arrows src/sweep/sweep.c '#include "why/why.h"'
 planted rule_arrows src/data/corpus.h '#include "../train/trainer.h"'
 planted rule_promises src/verbs/theory_figures.c '#include "model/attention_stages.h"'

@@ -3,6 +3,7 @@
 #include "training.h"
 
 #include "live/live.h"
+#include "why/why.h"
 
 /* The config of a tiny model with a line more, which may begin another section. */
 static const char *tiny(const char *more) {
@@ -46,6 +47,19 @@ static void same_runs(const char *a, const char *b) {
     assert_true(same_parameters(a, b));
 }
 
+/* Asserts that ./train why says of a run's files what the model has said of itself. */
+static void same_sentences(const char *sentences, const char *directory) {
+    static Why why; /* large */
+    char *said = NULL;
+    size_t size;
+    FILE *out = open_memstream(&said, &size);
+    why_run(in(directory), &why);
+    why_write(&why, out);
+    assert_int_equal(fclose(out), 0);
+    assert_string_equal(sentences, said);
+    free(said);
+}
+
 static void trains_as_the_program(void **state) {
     (void)state;
     static const char *const MODES[] = {"", "[model]\ndropout = 0.1\n", "[attention]\nscore = additive\n",
@@ -75,8 +89,11 @@ static void trains_as_the_program(void **state) {
             assert_memory_equal(saved, parameters + tensor->offset, bytes);
             saved += bytes;
         }
+        const char *sentences = live_why(live, in("files"));
+        sentences = memory_copy_text(sentences, strlen(sentences));
         write_run(live, "files");
         same_runs("run", "files");
+        same_sentences(sentences, "files");
         assert_true(shell("rm -r run files"));
         live_free(live);
     }

@@ -1,4 +1,5 @@
 /* The run as the files of its directory, from the code that writes them there. */
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "live/parts.h"
+#include "why/why.h"
 
 /* --- texts that are written as files are */
 
@@ -83,6 +85,13 @@ const char *live_config(Live *l) {
     return live_text_return(l, &text);
 }
 
+/* Computes and logs what ./train does at the last step. */
+static void end_last_step(Live *l) {
+    if (live_steps(l) == live_last(l) && !l->ended) l->ended = live_begin_step(l);
+}
+
+static const char *result_of(const Live *l) { return l->diverged ? "diverged" : l->ended ? "finished" : "interrupted"; }
+
 static void write_description(Live *l, FILE *out) {
     Run *run = &l->t.run;
     RunState *state = &l->t.state;
@@ -96,7 +105,7 @@ static void write_description(Live *l, FILE *out) {
         else js_set(move, "rate", js_number(m->rate));
         js_append(js_list(run->description, "moved"), move);
     }
-    run_describe_end(run, state, l->diverged ? "diverged" : l->ended ? "finished" : "interrupted", NULL);
+    run_describe_end(run, state, result_of(l), NULL);
     fputs(js_dump(run->description, JS_INDENTED), out);
     run->description = NULL;
     memory_release(mark);
@@ -125,7 +134,7 @@ static const struct {
 
 const LiveFile *live_files(Live *l, size_t *count) {
     Trainer *t = &l->t;
-    if (live_steps(l) == live_last(l) && !l->ended) l->ended = live_begin_step(l);
+    end_last_step(l);
     t->state.seconds = omp_get_wtime() - t->start;
     live_drop_parts(l);
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
@@ -139,4 +148,25 @@ const LiveFile *live_files(Live *l, size_t *count) {
     if (l->best.name) live_add_file(l, copy_file(l->best.name, l->best.bytes, l->best.size));
     *count = l->file_count;
     return l->files;
+}
+
+const char *live_why(Live *l, const char *directory) {
+    static Why why; /* large */
+    const Run *run = &l->t.run;
+    Text text = {0};
+    end_last_step(l);
+    const size_t mark = memory_mark();
+    const double *losses = live_baselines(l);
+    RunFigures figures = {.directory = directory,
+                          .config = &run->config,
+                          .vocabulary = run->corpus.vocabulary.count,
+                          .metrics = logs_read_memory(l->t.logs, LOG_METRICS),
+                          .attention = logs_read_memory(l->t.logs, LOG_ATTENTION),
+                          .result = result_of(l)};
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) figures.baselines[i] = losses ? losses[i] : (double)NAN;
+    why_figures(&figures, &why);
+    live_text_begin(&text);
+    why_write(&why, text.stream);
+    memory_release(mark);
+    return live_text_return(l, &text);
 }

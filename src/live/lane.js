@@ -1,6 +1,6 @@
 /* A worker that trains one model, a lane of the page. It gets messages {do: ..., ...} and answers with the step that
-   they are of: {progress: [[step, loss], ...]}, {evaluation, sample}, {attention, statistics}, {reading}, {error}. Between two pieces
-   of work of some milliseconds it reads its messages, so that a divisor that is moved holds from the next step on. */
+   they are of: {progress: [[step, loss], ...]}, {evaluation, sample}, {attention, statistics}, {reading}, {error}. Between
+   two pieces of work it reads its messages, so that a divisor that is moved holds from the next step on. */
 const turn = new MessageChannel(), PIECE = 40, LOOK = 500; /* milliseconds: of a piece; between two looks at attention */
 let model = null, running = false, text = "", prompt = "", looked = 0, rate = 1;
 const say = message => postMessage({step: model ? model.step : 0, ...message});
@@ -64,7 +64,7 @@ const actions = {
         say({sample: model.sample(prompt)});
     },
     decode({text, divisor}) { say({reading: model.attention(text, divisor)}); },
-    report() { say({run: model.report(text)}); },
+    report({folder}) { say({run: model.report(text), why: model.text(model.call("why", folder))}); },
     take({folder, corpus}) { say({zip: model.archive(folder, corpus), folder}); },
 };
 function guarded(action) {

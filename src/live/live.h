@@ -76,6 +76,8 @@ typedef struct {
     size_t size;
 } LiveFile;
 const LiveFile *live_files(Live *live, size_t *count);
+/* Returns what ./train why would print about these files in a directory of this name. */
+const char *live_why(Live *live, const char *directory);
 /* Returns the parameters, flat, and unless `table` is NULL the table that says where each tensor is; live_count returns
    how many numbers the flat array has. */
 const real *live_parameters(const Live *live, const TensorTable **table);

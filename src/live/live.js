@@ -15,7 +15,7 @@ function first_divisor([name]) {
 function make_lane(choice, i) {
     const [name, words] = choice, {color} = settings[i], lane = {name, words, color, divisor: first_divisor(choice),
         losses: [], evaluations: [], entropy: [], deviation: [], writings: [], moves: [], step: 0, done: false};
-    for (const part of ["title", "loss", "figures", "speed"]) lane[part] = el("p", {class: part});
+    for (const part of ["loss", "figures", "speed", "why"]) lane[part] = el("div", {class: part});
     lane.title = el("output");
     lane.writing = el("pre", {"aria-label": "what the model writes"});
     lane.canvas = el("canvas", {width: 1, height: 1, role: "img", "aria-label": `attention of the model ${words}`});
@@ -23,11 +23,12 @@ function make_lane(choice, i) {
         "aria-label": `divisor of the model that began ${words}`, oninput: () => divide(lane)});
     lane.element = el("div", {class: "lane", style: `--of: ${color}`}, el("h3", {}, words, lane.title), lane.slider,
         lane.canvas, lane.loss, lane.figures, lane.writing, lane.speed, el("p", {class: "saves"},
-            el("button", {type: "button", onclick: () => take(lane)}, "take it away")));
+            el("button", {type: "button", onclick: () => take(lane)}, "take it away")), lane.why);
     return lane;
 }
 /* Asks for the lane's run as a directory of ./train in a .zip. */
-const take = lane => send(lane, {do: "take", folder: `${lane.name}_seed${training.seed}`, corpus: $("train-corpus").value});
+const take = lane => send(lane, {do: "take", folder: folder_of(lane), corpus: $("train-corpus").value});
+const folder_of = lane => `${lane.name}_seed${training.seed}`;
 const send = (lane, message) => lane.worker?.postMessage(message);
 const tell = message => training.lanes.forEach(lane => send(lane, message));
 /* Divides by another number from the lane's next step on. */
@@ -98,6 +99,9 @@ function hear(lane, message) {
     }
     if (message.moved)
         lane.moves = [...lane.moves.filter(move => move.step !== message.step), {step: message.step, divisor: message.moved}];
+    if (message.progress || message.moved) lane.why.replaceChildren(); /* they are of a step before */
+    if (message.why) lane.why.replaceChildren(el("details", {}, el("summary", {}, "what the divisor did, in sentences"),
+        message.why.split("\n\n").map(paragraph => el("p", {}, paragraph))));
     if (message.progress || message.moved || message.error) lane.held = null;
     if (message.run) lane.run = lane.held = message.run;
     if (message.run && training.lanes.every(other => other.run)) show_trained();
@@ -120,7 +124,7 @@ function end() {
     training.running = false;
     for (const lane of training.lanes) lane.run = null;
     tell({do: "pause"});
-    tell({do: "report"});
+    for (const lane of training.lanes) send(lane, {do: "report", folder: folder_of(lane)});
 }
 /* Reads as `read` of decoder.js does, in the lane's worker while its model is the report's; yields true where it waits. */
 const read_in = (lane, run) => function* (r, ids, divisor) {
@@ -227,8 +231,7 @@ $("train-text").addEventListener("change", () => tell({do: "read", text: $("trai
 $("train-prompt").addEventListener("change", () => tell({do: "write", prompt: $("train-prompt").value}));
 $("train-file").addEventListener("change", async () => { $("train-corpus").value = await $("train-file").files[0].text(); });
 document.addEventListener("keydown", event => {
-    if (event.key !== " " || event.target.closest("button, select, textarea, summary, a, input:not([type=range])")) return;
-    if (event.target.closest("#attention")) return;
+    if (event.key !== " " || event.target.closest("#attention, button, select, textarea, summary, a, input:not([type=range])")) return;
     run_or_pause();
     event.preventDefault();
     event.stopImmediatePropagation();

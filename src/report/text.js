@@ -3,7 +3,8 @@
    this text (`seen`), computed with the divisor of its slider, or where that is null, as trained. */
 const seen = (run, divisor) => (divisor === null ? run.own?.trained : run.own) ?? run.snapshots;
 const has_model = run => Boolean(run.model?.parameters);
-/* The decoder of a run's model, and what reads a text: `read`, or the `read` of a run that live.js has trained. A model whose data are damaged is left out, as one that is too large. */
+/* The decoder of a run's model; run.read reads a text with it, or with the module (live.js). A model whose data are
+   damaged is left out, as one that is too large. */
 function model_of(run) {
     if (!run.decoder)
         try {

@@ -239,6 +239,14 @@ LogTable logs_read(const char *directory, Log log) {
     return table;
 }
 
+LogTable logs_read_memory(const Logs *l, Log log) {
+    LogFile f = {.log = log, .text = memory_copy_text(l->text[log], l->size[log]), .size = l->size[log]};
+    path_join(f.path, "memory", LOG_NAMES[log]);
+    const LogTable table = parse_log(&f);
+    memory_free(f.text);
+    return table;
+}
+
 LogTable logs_read_any(const char *directory, Log log) {
     char path[PATH_CAPACITY];
     path_join(path, directory, LOG_NAMES[log]);

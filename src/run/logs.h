@@ -105,6 +105,8 @@ typedef struct {
 /* Reads metrics.csv or attention.csv of a run's directory, apart from a last line without its end: its writer was
    killed or is not done. Errors have status STATUS_USAGE and name file and line. */
 LogTable logs_read(const char *directory, Log log);
+/* Reads a log that is a text in memory, as it was flushed last. */
+LogTable logs_read_memory(const Logs *logs, Log log);
 /* As logs_read, but if the directory has no such file, the table has no rows. */
 LogTable logs_read_any(const char *directory, Log log);
 /* Returns the number, from 0, of the field of the log's lines that is this column with this text; -1: none. */

@@ -38,6 +38,14 @@ static void write_lines(char *paragraph, FILE *out) {
     text_write_lines(paragraph, COLUMNS, out);
 }
 
+void why_write(Why *why, FILE *out) {
+    for (size_t i = 0; i < why->count; i++) {
+        if (i > 0) fputc('\n', out);
+        write_lines(why->sentence[i], out);
+        if (i == 0 && *why->table) fprintf(out, "\n%s", why->table);
+    }
+}
+
 /* Returns the sentences about a run or sweep, which are valid until the next call. */
 static Why *read_why(const char *directory) {
     static Why why; /* large */
@@ -52,12 +60,7 @@ void why_write_first(const char *directory, FILE *out) {
 }
 
 static int run_why(const Command *command) {
-    Why *why = read_why(command->target);
-    for (size_t i = 0; i < why->count; i++) {
-        if (i > 0) putchar('\n');
-        write_lines(why->sentence[i], stdout);
-        if (i == 0 && *why->table) printf("\n%s", why->table);
-    }
+    why_write(read_why(command->target), stdout);
     return 0;
 }
 

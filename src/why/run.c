@@ -4,36 +4,35 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "model/measure.h"
 #include "why/why.h"
 
 typedef struct {
-    Run run;
-    LogTable metrics, attention;
-    double baselines[NGRAM_ORDERS];
+    RunFigures run;
     size_t heads;    /* of all layers: the rows of a step in attention.csv */
     size_t measured; /* its steps that are whole; the last one may have been cut off */
-} Files;
+} Measured;
 
 /* Returns the mean over all heads of a column of attention.csv, at its first step or the last. */
-static double mean_of(const Files *f, bool last, int column) {
-    return log_mean(&f->attention, column, last ? f->measured - 1 : 0, f->heads);
+static double mean_of(const Measured *f, bool last, int column) {
+    return log_mean(&f->run.attention, column, last ? f->measured - 1 : 0, f->heads);
 }
 
 static void add_when(double step, char *paragraph) {
     why_add(paragraph, step > 0 ? "at step %.0f" : "before the first step", step);
 }
 
-static void say_scores(const Files *f, Why *why) {
-    const Config *c = &f->run.config;
-    const ModelShape shape = model_shape(c, f->run.vocabulary.count);
+static void say_scores(const Measured *f, Why *why) {
+    const Config *c = f->run.config;
+    const ModelShape shape = model_shape(c, f->run.vocabulary);
     char *p = why_next(why);
     config_scores_title(c, 0, p, WHY_BYTES);
     if (f->measured == 0) {
         why_add(p, ". No scores were measured.");
         return;
     }
-    const double *deviation = f->attention.column[ATTENTION_SCORE_STD], step = mean_of(f, false, ATTENTION_STEP);
+    const double *deviation = f->run.attention.column[ATTENTION_SCORE_STD], step = mean_of(f, false, ATTENTION_STEP);
     double least = deviation[0], most = deviation[0], mean = mean_of(f, false, ATTENTION_SCORE_STD);
     for (size_t i = 1; i < f->heads; i++) {
         least = fmin(least, deviation[i]);
@@ -63,8 +62,8 @@ static double uniform_weight(const Config *c) {
     return sum / (double)(most - 1);
 }
 
-static void say_weights(const Files *f, Why *why) {
-    const Config *c = &f->run.config;
+static void say_weights(const Measured *f, Why *why) {
+    const Config *c = f->run.config;
     const double weight = mean_of(f, false, ATTENTION_MAX_WEIGHT);
     const bool sink = c->attention.sink != SINK_NONE;
     if (isnan(weight)) return; /* a query sees one key, or scores are not finite */
@@ -83,7 +82,7 @@ static void say_weights(const Files *f, Why *why) {
                 100 * mean_of(f, true, ATTENTION_MAX_WEIGHT), 100 * mean_of(f, true, ATTENTION_SATURATED));
 }
 
-static void say_gradients(const Files *f, Why *why) {
+static void say_gradients(const Measured *f, Why *why) {
     static const int median = ATTENTION_GRAD_SCORES_MEDIAN, mean = ATTENTION_GRAD_SCORES_MEAN;
     if (isnan(mean_of(f, false, median))) return;
     char *p = why_next(why);
@@ -93,47 +92,46 @@ static void say_gradients(const Files *f, Why *why) {
     if (f->measured > 1 && !isnan(mean_of(f, true, median)))
         why_add(p, " and of %.2g (mean %.2g) at step %.0f", mean_of(f, true, median), mean_of(f, true, mean),
                 mean_of(f, true, ATTENTION_STEP));
-    if (f->run.config.data.task == TASK_RECALL) why_add(p, "; most queries are not asked for an answer");
-    why_add(p, "%s.", f->run.config.attention.score_gradient ? "" : "; training does not use it");
+    if (f->run.config->data.task == TASK_RECALL) why_add(p, "; most queries are not asked for an answer");
+    why_add(p, "%s.", f->run.config->attention.score_gradient ? "" : "; training does not use it");
 }
 
 /* Says how far a run that has not finished has come. */
-static void say_result(const Files *f, Why *why) {
-    const char *result = js_as_text(js_get(f->run.description, "result")),
-               *error = js_as_text(js_get(f->run.description, "error"));
-    const double step = log_last(&f->metrics, METRICS_STEP);
-    if (f->run.finished) return;
+static void say_result(const Measured *f, Why *why) {
+    const char *result = f->run.result, *error = f->run.error;
+    const double step = log_last(&f->run.metrics, METRICS_STEP);
+    if (result && strcmp(result, "finished") == 0) return;
     char *p = why_next(why);
     why_add(p, "The run has not finished: run.json says %s", result ? result : "nothing");
     if (result && strcmp(result, "running") == 0) why_add(p, ", so it is at work or was killed");
     if (error) why_add(p, " (%s)", error);
     if (isnan(step)) why_add(p, ". Nothing was logged.");
-    else why_add(p, ". It was logged up to step %.0f of %zu.", step, f->run.config.train.steps);
+    else why_add(p, ". It was logged up to step %.0f of %zu.", step, f->run.config->train.steps);
 }
 
 /* Adds when the validation loss, which has `end` rows, was first below the loss of each table. Adds the highest of the
    tables that it never was below. */
-static void add_passed(const Files *f, size_t end, char *p) {
-    const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
+static void add_passed(const Measured *f, size_t end, char *p) {
+    const double *losses = f->run.metrics.column[METRICS_VAL_LOSS], *steps = f->run.metrics.column[METRICS_STEP];
     size_t passed = 0, missed = NGRAM_ORDERS; /* NGRAM_ORDERS: none */
     for (size_t i = 0; i < NGRAM_ORDERS; i++) {
         size_t row = 0;
-        while (row < end && !(losses[row] < f->baselines[i])) row++;
+        while (row < end && !(losses[row] < f->run.baselines[i])) row++;
         if (row < end) {
             why_add(p, "%s a table of %s at step %.0f",
                     passed ? "," : " As far as it was evaluated, it was first below", BASELINE_NAMES[i], steps[row]);
             passed++;
-        } else if (missed == NGRAM_ORDERS || f->baselines[i] > f->baselines[missed]) missed = i;
+        } else if (missed == NGRAM_ORDERS || f->run.baselines[i] > f->run.baselines[missed]) missed = i;
     }
     if (missed < NGRAM_ORDERS)
         why_add(p, "%s not below a table of %s", passed ? ", but" : " It was", BASELINE_NAMES[missed]);
     why_add(p, ".");
 }
 
-static void say_loss(const Files *f, Why *why) {
-    const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
-    const Config *c = &f->run.config;
-    size_t end = f->metrics.rows; /* after the last row with a validation loss */
+static void say_loss(const Measured *f, Why *why) {
+    const double *losses = f->run.metrics.column[METRICS_VAL_LOSS], *steps = f->run.metrics.column[METRICS_STEP];
+    const Config *c = f->run.config;
+    size_t end = f->run.metrics.rows; /* after the last row with a validation loss */
     while (end > 0 && isnan(losses[end - 1])) end--;
     if (end == 0) return;
     char *p = why_next(why);
@@ -142,14 +140,14 @@ static void say_loss(const Files *f, Why *why) {
     why_add(p, " is %.2f nats per %s", losses[end - 1], config_target(c));
     if (c->eval.batches > 0)
         why_add(p, ", on %zu %s of the validation split", c->eval.batches, c->eval.batches == 1 ? "batch" : "batches");
-    baselines_add(f->baselines, losses[end - 1], p);
+    baselines_add(f->run.baselines, losses[end - 1], p);
     if (c->data.task == TASK_RECALL) why_add(p, "; guessing has %.2f", log((double)c->data.recall_pairs));
     why_add(p, ".");
-    if (!isnan(f->baselines[0])) add_passed(f, end, p);
+    if (!isnan(f->run.baselines[0])) add_passed(f, end, p);
 }
 
-static void say_limits(const Files *f, Why *why) {
-    const Config *c = &f->run.config;
+static void say_limits(const Measured *f, Why *why) {
+    const Config *c = f->run.config;
     const double divisor = divisor_value(c->attention.scale_divisor, c->model.d_k);
     const char *other = divisor != 1 ? "none" : c->model.d_k > 1 ? "sqrt_dk" : "2sqrt_dk";
     char *p = why_next(why), config_file[PATH_CAPACITY];
@@ -162,24 +160,28 @@ static void say_limits(const Files *f, Why *why) {
         c->data.task == TASK_RECALL ? "task" : "text", command_to_copy(NULL, config_file), other);
 }
 
-static void read_files(Files *f, const char *directory) {
-    run_open(&f->run, directory, NULL, 0, false);
-    run_ngram_losses(directory, f->baselines);
-    f->metrics = logs_read_any(f->run.directory, LOG_METRICS);
-    f->attention = logs_read_any(f->run.directory, LOG_ATTENTION);
-    f->heads = f->run.config.model.layers * f->run.config.model.heads;
-    f->measured = log_whole_steps(&f->attention, f->run.directory, f->heads);
-}
-
-void why_run(const char *directory, Why *why) {
-    static Files f; /* large */
-    f = (Files){0};
+void why_figures(const RunFigures *run, Why *why) {
+    const size_t heads = run->config->model.layers * run->config->model.heads;
+    const Measured f = {*run, heads, log_whole_steps(&run->attention, run->directory, heads)};
     *why = (Why){0};
-    read_files(&f, directory);
     say_scores(&f, why);
     if (f.measured) say_weights(&f, why);
     if (f.measured) say_gradients(&f, why);
     say_result(&f, why);
     say_loss(&f, why);
     say_limits(&f, why);
+}
+
+void why_run(const char *directory, Why *why) {
+    static Run run; /* large */
+    run_open(&run, directory, NULL, 0, false);
+    RunFigures figures = {.directory = run.directory,
+                          .config = &run.config,
+                          .vocabulary = run.vocabulary.count,
+                          .result = js_as_text(js_get(run.description, "result")),
+                          .error = js_as_text(js_get(run.description, "error"))};
+    run_ngram_losses(directory, figures.baselines);
+    figures.metrics = logs_read_any(run.directory, LOG_METRICS);
+    figures.attention = logs_read_any(run.directory, LOG_ATTENTION);
+    why_figures(&figures, why);
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/command.h"
-#include "base/json.h"
 #include "sweep/sweep.h"
 
 enum { WHY_SENTENCES = 8, WHY_BYTES = 2048, WHY_TABLE = 8192 };
@@ -16,10 +15,24 @@ typedef struct {
     const SweepSetting *lowest, *highest; /* of a sweep, by validation loss; NULL if none is lower than another */
 } Why;                                    /* too large for small stacks */
 
+/* What the sentences about a run are made from. */
+typedef struct {
+    const char *directory; /* of the run */
+    const Config *config;
+    size_t vocabulary; /* the number of characters */
+    LogTable metrics, attention;
+    double baselines[NGRAM_ORDERS];
+    const char *result, *error; /* as run.json has them; NULL: it has none */
+} RunFigures;
+
 /* why_run makes the sentences about a run, why_sweep those about several: a sweep that sweep_view has read, or other
-   runs with settings. Files that are not as the program writes them are an error of status STATUS_USAGE. */
+   runs with settings. Files that are not as the program writes them are an error of status STATUS_USAGE. why_figures
+   makes those about a run whose figures are at hand. */
 void why_run(const char *directory, Why *why);
+void why_figures(const RunFigures *figures, Why *why);
 void why_sweep(const Sweep *sweep, Why *why);
+/* Writes the paragraphs, and a sweep's table behind the first, in lines of at most 80 columns. */
+void why_write(Why *why, FILE *out);
 /* Writes the first paragraph about the run or sweep of a directory, in lines of at most 80 columns. */
 void why_write_first(const char *directory, FILE *out);
 
