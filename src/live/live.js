@@ -99,12 +99,16 @@ function hear(lane, message) {
     }
     if (message.moved)
         lane.moves = [...lane.moves.filter(move => move.step !== message.step), {step: message.step, divisor: message.moved}];
-    if (message.progress || message.moved) lane.why.replaceChildren(); /* they are of a step before */
-    if (message.why) lane.why.replaceChildren(el("details", {}, el("summary", {}, "what the divisor did, in sentences"),
-        message.why.split("\n\n").map(paragraph => el("p", {}, paragraph))));
-    if (message.progress || message.moved || message.error) lane.held = null;
-    if (message.run) lane.run = lane.held = message.run;
-    if (message.run && training.lanes.every(other => other.run)) show_trained();
+    if (message.progress || message.moved || message.error) { /* what was reported is of the model before */
+        lane.held = null;
+        lane.why.replaceChildren();
+    }
+    if (message.run) {
+        lane.run = lane.held = message.run;
+        lane.why.replaceChildren(el("details", {}, el("summary", {}, "what the divisor did, in sentences"),
+            message.why.split("\n\n").map(paragraph => el("p", {}, paragraph))));
+        if (training.lanes.every(other => other.run)) show_trained();
+    }
     if (message.zip) save(`${message.folder}.zip`, "application/zip", message.zip);
     if (message.evaluation) keep(lane.evaluations, [message.step, message.evaluation.loss]);
     if (message.sample !== undefined) keep(lane.writings, [message.step, plain(message.sample)]);
@@ -126,7 +130,8 @@ function end() {
     tell({do: "pause"});
     for (const lane of training.lanes) send(lane, {do: "report", folder: folder_of(lane)});
 }
-/* Reads as `read` of decoder.js does, in the lane's worker while its model is the report's; yields true where it waits. */
+/* Reads as `read` of decoder.js does, in the lane's worker while its model is the report's. Yields true where it waits.
+   A divisor that the program refuses is left to decoder.js: the error would end the model. */
 const read_in = (lane, run) => function* (r, ids, divisor) {
     if (r.weights && r.divisor === divisor && r.ids.join() === ids.join()) return r;
     const {characters, heads, W} = r.model, may = divisor === null || (divisor >= 1e-6 && divisor <= 1e6 && !W["h.0.attn.scale"]);

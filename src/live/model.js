@@ -48,7 +48,7 @@ class Model {
         return at ? Array.from(this.numbers(Float64Array, at, 4)) : [];
     }
     sample(prompt) { return this.text(this.call("sample", prompt, 160, 1, 1n)); }
-    /* What live_attention returns, with what multiplies the scores of the first head. */
+    /* Returns what live_attention does; of the multipliers, that of the first head. */
     attention(text, divisor = 0) {
         const sizes = this.call("attention", text, divisor), floats = (at, count) => this.numbers(Float32Array, at, count);
         const [layers, heads, T, V, scores, weights, multiplier, logits] = this.numbers(Uint32Array, sizes, 8), all = layers * heads * T * T;

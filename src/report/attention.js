@@ -28,7 +28,7 @@ function attend(run, step, layer, head, divisor) {
         score_mod(row, raw.subarray(start, start + q + 1), how, multiplier);
         rows.push(softmax(row, s.sink[at] ?? -Infinity, w.subarray(q * T, q * T + q + 1)));
     }
-    if (s.weights && s.divisor === divisor) w.set(s.weights.subarray(at * T * T, (at + 1) * T * T));
+    if (s.weights && s.divisor === divisor) w.set(s.weights.subarray(at * T * T, (at + 1) * T * T)); /* by live.js */
     const counted = rows.filter(row => finite(row.entropy)), mean_of = key => mean(counted.map(row => row[key]));
     return {T, w, raw, scores, rows, multiplier, entropy: mean_of("entropy"), largest: mean_of("largest")};
 }

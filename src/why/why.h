@@ -15,7 +15,7 @@ typedef struct {
     const SweepSetting *lowest, *highest; /* of a sweep, by validation loss; NULL if none is lower than another */
 } Why;                                    /* too large for small stacks */
 
-/* What the sentences about a run are made from. */
+/* The figures of a run, from which its sentences are made. */
 typedef struct {
     const char *directory; /* of the run */
     const Config *config;
