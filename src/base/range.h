@@ -20,17 +20,26 @@ static inline Range range_split(size_t n, size_t unit, size_t id, size_t count) 
 
 static inline size_t range_size(Range range) { return range.end - range.begin; }
 
+/* Returns the part of a range that lies in `whole`, counted from the beginning of that. */
+static inline Range range_within(Range range, Range whole) {
+    const size_t begin = range.begin > whole.begin ? range.begin : whole.begin;
+    const size_t end = range.end < whole.end ? range.end : whole.end;
+    return begin < end ? (Range){begin - whole.begin, end - whole.begin} : (Range){0, 0};
+}
+
 /* Some rows and columns of a matrix. */
 typedef struct {
     Range rows, columns;
 } Tile;
 
-/* Returns tile `id` of `count`. The grid is the one whose tiles have the shortest sides, since a product reads its
-   operands along these sides. */
-static inline Tile tile_split(size_t rows, size_t columns, size_t unit, size_t id, size_t count) {
-    size_t high = 1; /* tiles above each other */
-    for (size_t h = 2; h <= count; h++)
-        if (count % h == 0 && rows * (count / h) + columns * h < rows * (count / high) + columns * high) high = h;
-    size_t wide = count / high;
-    return (Tile){range_split(rows, unit, id / wide, high), range_split(columns, unit, id % wide, wide)};
+/* Returns the strip of a matrix that holds about these of its rows * columns entries: whole rows of a matrix with more
+   rows than columns, otherwise whole columns. Strips are cut at multiples of `unit`, so ranges of entries that follow
+   each other give strips that do. */
+static inline Tile tile_strip(size_t rows, size_t columns, size_t unit, Range entries) {
+    const size_t length = rows > columns ? rows : columns, across = rows > columns ? columns : rows;
+    const size_t least = unit * across; /* entries of the narrowest strip */
+    Range strip = {(entries.begin + least / 2) / least * unit, (entries.end + least / 2) / least * unit};
+    if (entries.begin == rows * columns || strip.begin > length) strip.begin = length;
+    if (entries.end == rows * columns || strip.end > length) strip.end = length;
+    return rows > columns ? (Tile){strip, {0, columns}} : (Tile){{0, rows}, strip};
 }

@@ -11,6 +11,9 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 
+/* Packing the rows of an operand takes as long as computing about so many columns of a gradient. */
+enum { OPERAND_COLUMNS = 64 };
+
 static bool rounds(const Worker *w) { return w->m->shape.attention.bf16; }
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
 static size_t rows_of_shard(const Worker *w) { return range_size(w->shard_rows); }
@@ -205,12 +208,30 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
     end_operation(w, OP_RESIDUAL_BACK);
 }
 
+/* Returns the strip of a weight's gradient that this thread computes. The weights of a block lie beside each other, and
+   threads divide all of them at once, into wide strips: in a narrow strip of each weight, a thread would compute less
+   from every row that its products pack. A thread that begins another weight has fewer columns, since it also packs the
+   rows of that one's other operand. */
+static Tile own_strip(const Worker *w, TensorRole role, size_t layer) {
+    static const TensorRole weights[] = {ATTN_W, ATTN_PROJ_W, FC_W, MLP_PROJ_W};
+    Range place = {0, 0}; /* of this weight's entries among those of all weights */
+    size_t end = 0;
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        const Tensor *t = tensor_find(&w->m->tensors, weights[i], layer);
+        const size_t begin = i == 0 ? 0 : end + OPERAND_COLUMNS * (t->size[0] < t->size[1] ? t->size[0] : t->size[1]);
+        end = begin + t->count;
+        if (weights[i] == role) place = (Range){begin, end};
+    }
+    const Tensor *t = tensor_find(&w->m->tensors, role, layer);
+    return tile_strip(t->size[0], t->size[1], CACHE_LINE,
+                      range_within(range_split(end, 1, w->id, w->count), place));
+}
+
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(w, role + 1, y->layer);
     const Operand dy = gradient_operand(y, w->shard_rows.begin);
     linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->shard_rows.begin), dy, rows_of_shard(w),
-                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !begins(w),
-                           rounds(w));
+                           y->width, own_strip(w, role, y->layer), !begins(w), rounds(w));
     if (bias) linear_backward_bias(bias, dy, rows_of_shard(w), columns_of(w, y->width, role > LN_2_W));
     end_operation(w, OP_LINEAR_WEIGHTS);
 }
@@ -350,7 +371,9 @@ void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0),
                            gradient_operand(logits, w->shard_rows.begin), operand(x, w->shard_rows.begin),
-                           rows_of_shard(w), x->width, tile_split(logits->width, x->width, CACHE_LINE, w->id, w->count),
+                           rows_of_shard(w), x->width,
+                           tile_strip(logits->width, x->width, CACHE_LINE,
+                                      range_split(logits->width * x->width, 1, w->id, w->count)),
                            true, rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
