@@ -10,7 +10,7 @@ static void defaults(void **state) {
         "activation = gelu\nbias = yes\ndropout = 0\ntie_embeddings = yes\ninit = unit\nqk_init_scale = 1\n\n"
         "[attention]\nscore = dot\nqk_norm = none\nscale_divisor = sqrt_dk\nswitch_step = 0\nswitch_divisor = sqrt_dk\n"
         "scale_learned = no\nscale_length = none\nsoftcap = 0\nsink = none\nscore_precision = fp32\nscore_gradient = yes\n\n"
-        "[train]\nsteps = 1000\nbatch = 16\naccumulate = 1\nshards = 1\nlr = 0.001\nmin_lr = 0.0001\nwarmup = 100\n"
+        "[train]\nsteps = 1000\nbatch = 16\naccumulate = 1\nshards = 2\nlr = 0.001\nmin_lr = 0.0001\nwarmup = 100\n"
         "optimizer = adamw\nbeta1 = 0.9\nbeta2 = 0.99\neps = 1e-08\nmomentum = 0.9\nmuon_lr = 0.02\nweight_decay = 0.1\nadamw_decay = 0\nqk_lr_scale = 1\n"
         "grad_clip = 1\nqk_clip = 0\nprecision = fp32\nengine = fast\nseed = 1\n\n"
         "[eval]\nevery = 250\nbatches = 0\n\n"

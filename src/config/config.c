@@ -155,6 +155,7 @@ static double tenth(double number) {
 static void derive_defaults(Config *config) {
     if (!is_given_at(config, KEY(model.d_k))) config->model.d_k = config->model.d_model / config->model.heads;
     if (!is_given_at(config, KEY(model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
+    if (!is_given_at(config, KEY(train.shards))) config->train.shards = config->train.batch % 2 == 0 ? 2 : 1;
     if (!is_given_at(config, KEY(train.min_lr))) config->train.min_lr = tenth(config->train.lr);
     if (!is_given_at(config, KEY(train.momentum)))
         config->train.momentum = config->train.optimizer == OPTIMIZER_MUON ? 0.95 : 0.9;

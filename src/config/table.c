@@ -79,7 +79,7 @@ const Key KEYS[] = {
     {FIELD(train, steps), INTEGER(1, 1000000000), .initial = "1000", .help = "Optimizer steps."},
     {FIELD(train, batch), INTEGER(1, 65536), .initial = "16", .help = "Sequences in a batch."},
     {FIELD(train, accumulate), INTEGER(1, 65536), .initial = "1", .help = "Batches whose gradients make one step."},
-    {FIELD(train, shards), INTEGER(1, 65536), .initial = "1",
+    {FIELD(train, shards), INTEGER(1, 65536), .shown = "2, or 1 where batch is odd",
      .help = "Parts of each batch whose gradients are summed in a tree: a power of two."},
     {FIELD(train, lr), NUMBER(0, 1e6), .above_low = true, .initial = "0.001",
      .help = "Peak learning rate, reached after the warmup."},
