@@ -55,6 +55,13 @@ static void derived_defaults(void **state) {
     assert_true(config.train.momentum == 0.95);
     set("train.momentum", "0.5");
     assert_true(config.train.momentum == 0.5);
+    assert_int_equal(config.train.shards, 2);
+    set("train.batch", "7");
+    assert_int_equal(config.train.shards, 1);
+    set("train.batch", "12");
+    set("train.shards", "4");
+    set("train.batch", "8");
+    assert_int_equal(config.train.shards, 4);
 
     refuses("[model]\nheads = 3\n",
             " model.heads = 3 (line 2) does not divide model.d_model = 128 (the default); choose "
