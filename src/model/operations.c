@@ -223,8 +223,7 @@ static Tile own_strip(const Worker *w, TensorRole role, size_t layer) {
         if (weights[i] == role) place = (Range){begin, end};
     }
     const Tensor *t = tensor_find(&w->m->tensors, role, layer);
-    return tile_strip(t->size[0], t->size[1], CACHE_LINE,
-                      range_within(range_split(end, 1, w->id, w->count), place));
+    return tile_strip(t->size[0], t->size[1], CACHE_LINE, range_within(range_split(end, 1, w->id, w->count), place));
 }
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
@@ -369,12 +368,11 @@ void op_unembedding_backward_input(const Worker *w, const Activation *x) {
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    linear_backward_weight(weight_gradient(w, output_role(&w->m->shape), 0),
-                           gradient_operand(logits, w->shard_rows.begin), operand(x, w->shard_rows.begin),
-                           rows_of_shard(w), x->width,
-                           tile_strip(logits->width, x->width, CACHE_LINE,
-                                      range_split(logits->width * x->width, 1, w->id, w->count)),
-                           true, rounds(w));
+    linear_backward_weight(
+        weight_gradient(w, output_role(&w->m->shape), 0), gradient_operand(logits, w->shard_rows.begin),
+        operand(x, w->shard_rows.begin), rows_of_shard(w), x->width,
+        tile_strip(logits->width, x->width, CACHE_LINE, range_split(logits->width * x->width, 1, w->id, w->count)),
+        true, rounds(w));
     end_operation(w, OP_LOGITS_BACK);
 }
 
