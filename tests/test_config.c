@@ -283,7 +283,7 @@ static void scores(void **state) {
         const char *values[2], *reason;
     } REFUSED[] = {
         {{"attention.qk_norm=rms", "train.qk_clip=9"}, "normalized queries and keys do not shrink"},
-        {{"attention.score=additive", "train.qk_clip=9"}, "additive scores are not proportional"},
+        {{"attention.score=additive", "train.qk_clip=9"}, "only dot products are proportional"},
         {{"attention.softcap=9", "train.qk_clip=9"}, "a capped score does not show"},
         {{"attention.scale_learned=head", "attention.switch_step=9"}, "a learned multiplier starts at"},
         {{"data.task=recall", "data.corpus=text.txt"}, "the text of recall is generated"},

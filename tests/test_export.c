@@ -114,7 +114,7 @@ static void refused(void **state) {
         const char *keys[4], *word;
     } cases[] = {
         {{"model.norm=post"}, "model.norm = post"},
-        {{"attention.score=additive"}, "attention.score = additive"},
+        {{"attention.score=additive"}, "attention.score: GPT-2"},
         {{"attention.qk_norm=l2", "attention.scale_divisor=0.1"}, "attention.qk_norm"},
         {{"attention.qk_norm=layer"}, "attention.qk_norm"},
         {{"attention.softcap=5"}, "attention.softcap"},

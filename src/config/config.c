@@ -169,10 +169,10 @@ static void derive_defaults(Config *config) {
     if (!is_given_at(config, KEY(log.out))) snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
 }
 
-/* Returns whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly
-   equal. */
+/* Returns whether a divisor is missing that must be given: with l2, dot products are cosines, which the default sqrt_dk
+   makes nearly equal. */
 static bool lacks_divisor(const Config *config) {
-    return config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
+    return config->attention.qk_norm == QK_NORM_L2 && config->attention.scale_divisor.mode == SCALE_SQRT_DK &&
            config->attention.scale_learned == LEARNED_NO && !is_given_at(config, KEY(attention.scale_divisor));
 }
 

@@ -178,11 +178,10 @@ void config_scores_title(const Config *config, size_t step, char *out, size_t ca
     const char *between = " (";
     char value[CONFIG_VALUE_MAX];
     scale_title(config_divisor(config, step), config->model.d_k, value, sizeof value);
-    snprintf(out, capacity, "%s divided by %s",
-             config->attention.score == SCORE_ADDITIVE ? "Additive scores" : "Scores", value);
+    snprintf(out, capacity, "Scores divided by %s", value);
     for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++) {
         if (strcmp(key->section, "attention") != 0 || key->kind == KIND_SCALE || key->kind == KIND_INTEGER) continue;
-        if (config_is_default(config, (size_t)(key - KEYS)) || strcmp(key->name, "score") == 0) continue;
+        if (config_is_default(config, (size_t)(key - KEYS))) continue;
         value_text(key, (const char *)config + key->offset, value, sizeof value);
         text_append(out, capacity, "%s%s %s", between, key->name, value);
         between = ", ";

@@ -57,7 +57,7 @@ static inline size_t whole_lanes(size_t n) { return n == SIZE_MAX ? n : (n + LAN
 static inline bool rounds_scores(const AttentionConfig *a) { return a->precision != PRECISION_FP32; }
 /* Returns whether anything but a product reads queries and keys. */
 static inline bool scores_read_reals(const AttentionConfig *a) {
-    return a->qk_norm != QK_NORM_NONE || rounds_scores(a) || a->score == SCORE_ADDITIVE || a->learned != LEARNED_NO;
+    return a->qk_norm != QK_NORM_NONE || rounds_scores(a) || a->score != SCORE_DOT || a->learned != LEARNED_NO;
 }
 
 #define L2_EPSILON 1e-12 /* under the roots of the norms of queries and keys */

@@ -14,7 +14,7 @@ function rounded(x, format) {
     return Math.abs(whole) > most ? Math.sign(x) * Infinity : whole;
 }
 /* How a run makes its scores, from its config. */
-const scoring_of = keys => ({additive: keys["attention.score"] === "additive", norm: keys["attention.qk_norm"],
+const scoring_of = keys => ({raw: raw_scores[keys["attention.score"]], norm: keys["attention.qk_norm"],
     format: formats[keys["attention.score_precision"]], cap: Number(keys["attention.softcap"]),
     by_length: keys["attention.scale_length"] === "log"});
 /* What multiplies the scores of a head: as trained, or 1 / divisor where one was chosen. */
@@ -177,14 +177,14 @@ function prepared(x, gain, {norm, format}) {
         return format ? rounded(Math.fround(y), format) : y;
     });
 }
-/* raw_scores_forward (attention_scores.c): q.k, or v.tanh(q + k) */
-const raw_score = (q, k, v) => v ? q.reduce((sum, x, i) => sum + v[i] * Math.tanh(x + k[i]), 0) : dot(q, k);
+/* raw_scores_forward (attention_scores.c), by attention.score */
+const raw_scores = {dot, additive: (q, k, v) => q.reduce((sum, x, i) => sum + v[i] * Math.tanh(x + k[i]), 0)};
 /* plain_attention_forward, of the last position of a reading: q, k, v and the output o (D) */
 function attention_forward(o, r, l, h, q, k, v) {
     const how = r.model.how, head = r.model.heads[l][h], kept = r.heads[l][h], scored = prepared(q, head.q_gain, how);
     kept.keys.push(prepared(k, head.k_gain, how));
     kept.values.push(v);
-    const raw = Float64Array.from(kept.keys, key => raw_score(scored, key, head.v)), p = new Float64Array(raw.length);
+    const raw = Float64Array.from(kept.keys, key => how.raw(scored, key, head.v)), p = new Float64Array(raw.length);
     kept.raw.push(raw);
     score_mod(p, raw, how, multiplier_of(head.multiplier, r.divisor));
     softmax(p, head.sink, p);

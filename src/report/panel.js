@@ -44,7 +44,7 @@ function update_side(side) {
     writes.textContent = sample ? `${divisor_of(at) === null ? "" : "as trained, "}writes at step ${sample.step}:` : "";
     writing.textContent = sample ? plain(sample.text).trim() : "";
     draw_histogram(side, run, settings[at].color,
-        run.keys["attention.score"] === "dot" ? `÷ ${short(Math.abs(1 / side.a.multiplier))}` : "score");
+        run.keys["attention.score"] === "additive" ? "score" : `÷ ${short(Math.abs(1 / side.a.multiplier))}`);
 }
 function update_thumbs(run) {
     const {layers, heads} = run.snapshots, made = `${runs.indexOf(run)},${layers.length * heads > THUMBS ? state.layer : ""}`;

@@ -30,7 +30,7 @@ static const struct {
     {"attention.switch_divisor", NULL},
     {"attention.scale_learned", NULL},
     {"attention.score_gradient", NULL},
-    {"attention.score", "attention.score = additive: GPT-2's scores are dot products"},
+    {"attention.score", "attention.score: GPT-2's scores are dot products"},
     {"attention.qk_norm", "attention.qk_norm: GPT-2 does not normalize queries and keys"},
     {"attention.softcap", "attention.softcap: GPT-2 does not cap scores"},
     {"attention.sink", "attention.sink: GPT-2's softmax has no sink"},
