@@ -18,11 +18,11 @@ exchange (each rank sends and receives halves, quarters, ... of the gradients, t
 the last counts messages: three with each of log2 R other ranks. Waiting for a slower rank is left out. Efficiency is the
 time of one rank over R times that of R.
 
-The partition. Threads meet at barriers, so a part of a step takes as long as the thread with the most to do: of rows in
-the forward pass and in the gradients of activations, of (sequence, head) pairs in attention, of tiles in the gradients
-of weights (src/model/transformer.c, src/base/range.h). Each part counts by its arithmetic. Efficiency is the sum over N
-times the sum of what the busiest threads do. It is a bound: barriers, memory and the lower rate of products with few
-rows are left out."""
+The partition, with one shard. Threads meet at barriers, so a part of a step takes as long as the thread with the most to
+do: of rows in the forward pass and in the gradients of activations, of (sequence, head) pairs in attention, of strips in
+the gradients of weights (src/model/transformer.c, src/base/range.h). Each part counts by its arithmetic. Efficiency is
+the sum over N times the sum of what the busiest threads do. It is a bound: barriers, memory and the lower rate of
+products with few rows are left out."""
 
 import argparse
 import configparser
@@ -116,11 +116,19 @@ def most(n, unit, threads):
     return min(n, unit * math.ceil(math.ceil(n / unit) / threads))
 
 
-def most_of_tile(rows, columns, threads):
-    """The largest of the tiles of tile_split."""
-    unit = 16  # numbers in a cache line
-    high = min((h for h in range(1, threads + 1) if threads % h == 0), key=lambda h: rows * (threads // h) + columns * h)
-    return most(rows, unit, high) * most(columns, unit, threads // high)
+def most_of_strips(weights, threads):
+    """The most entries of a block's weights that own_strip gives a thread (src/model/operations.c)."""
+    each, rest = divmod(sum(a * b for a, b in weights), threads)
+    cuts = [i * each + min(i, rest) for i in range(threads + 1)]
+    work, begin = [0] * threads, 0
+    for weight in weights:
+        length, across = max(weight), min(weight)
+        least = 16 * across  # entries of the narrowest strip
+        inside = [min(max(cut - begin, 0), length * across) for cut in cuts]
+        at = [length if n == length * across else min(length, (n + least // 2) // least * 16) for n in inside]
+        work = [done + (at[i + 1] - at[i]) * across for i, done in enumerate(work)]
+        begin += length * across
+    return max(work)
 
 
 def partition(options):
@@ -142,7 +150,7 @@ def partition(options):
             splits = 8 * n * most(sequences, 1, n) > 9 * sequences
             own_rows = most(rows, 1, n) if splits else most(sequences, 1, n) * context
             own_pairs = most(pairs, 1, n) if splits else most(sequences, 1, n) * heads
-            own_weights = layers * sum(most_of_tile(a, b, n) for a, b in weights) + vocabulary * most(width, 16, n)
+            own_weights = layers * most_of_strips(weights, n) + vocabulary * most(width, 16, n)
             busiest = 4 * own_rows * size + own_pairs * attention + 2 * rows * own_weights
             cells.append(f"{whole / (n * busiest):.2f}, {own_rows}")
         print(f"| {name}, {sequences} x {context} | " + " | ".join(cells) + " |")

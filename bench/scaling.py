@@ -31,7 +31,7 @@ def bench(options, point):
     settings = {
         "model.context": point["context"], "model.d_model": point["width"], "model.d_k": 64,
         "model.heads": max(1, point["width"] // 64), "model.d_ff": 4 * point["width"], "model.layers": point["layers"],
-        "train.batch": point["batch"], "data.val_fraction": 0.1,
+        "train.batch": point["batch"], "train.shards": 1, "data.val_fraction": 0.1,
     }
     command = [options.train, "bench", "configs/dk64_scaled.ini", "--json", "--seconds", str(options.seconds),
                "--threads", str(point["threads"])]

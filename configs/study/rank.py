@@ -47,7 +47,7 @@ print("run,init,qk_init_scale,seed,step,matrix,val_loss,moved,rank")
 for init, scale in STARTS:
     for seed in 3, 4:
         run = Path(sys.argv[1], f"{init}+{scale}+{seed}")
-        keys = f"model.init={init}", f"model.qk_init_scale={scale}", f"train.seed={seed}", "train.steps=1"
+        keys = f"model.init={init}", f"model.qk_init_scale={scale}", f"train.seed={seed}", "train.steps=1", "train.shards=1"
         train("configs/study/rank.ini", "--force", "--out", run, *(word for key in keys for word in ("--set", key)))
         first = matrices(run)
         for step in (step for step in STEPS if step <= int(sys.argv[2])):

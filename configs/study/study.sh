@@ -381,7 +381,7 @@ for setting in settings:
 PYTHON
 }
 
-step_ms() { ./train bench "configs/scores/$1.ini" --json --seconds "$bench_seconds" | sed 's/.*"step_ms": *\([0-9.]*\).*/\1/'; }
+step_ms() { ./train bench "configs/scores/$1.ini" --set train.shards=1 --json --seconds "$bench_seconds" | sed 's/.*"step_ms": *\([0-9.]*\).*/\1/'; }
 
 # The time of a step relative to √d_k's: the median of five ratios, each of two measurements one after the other.
 costs() {

@@ -1,5 +1,5 @@
 /* The operations of worker.h. Each takes from the model the arrays that one function of ops/ or of attention.h needs,
-   and calls it on this thread's rows or its tile of a weight, since ops/ knows neither the model nor threads. In the
+   and calls it on this thread's rows or its strip of a weight, since ops/ knows neither the model nor threads. In the
    forward pass and in the gradients of activations, attention alone reads rows of other threads, and only where threads
    share sequences; the gradients of weights are sums over all rows, after a barrier. */
 #include <omp.h>
@@ -10,9 +10,6 @@
 #include "ops/embedding.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
-
-/* Packing the rows of an operand takes as long as computing about so many columns of a gradient. */
-enum { OPERAND_COLUMNS = 64 };
 
 static bool rounds(const Worker *w) { return w->m->shape.attention.bf16; }
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
@@ -208,22 +205,15 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
     end_operation(w, OP_RESIDUAL_BACK);
 }
 
-/* Returns the strip of a weight's gradient that this thread computes. The weights of a block lie beside each other, and
-   threads divide all of them at once, into wide strips: in a narrow strip of each weight, a thread would compute less
-   from every row that its products pack. A thread that begins another weight has fewer columns, since it also packs the
-   rows of that one's other operand. */
+/* Returns the strip of a weight's gradient that this thread computes. The weights of a block follow each other in the
+   parameters, and each thread has an equal part of them all: a wide strip of one weight, or strips of two. In a narrow
+   strip of each weight, a thread would compute less from every row that its products pack. */
 static Tile own_strip(const Worker *w, TensorRole role, size_t layer) {
-    static const TensorRole weights[] = {ATTN_W, ATTN_PROJ_W, FC_W, MLP_PROJ_W};
-    Range place = {0, 0}; /* of this weight's entries among those of all weights */
-    size_t end = 0;
-    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
-        const Tensor *t = tensor_find(&w->m->tensors, weights[i], layer);
-        const size_t begin = i == 0 ? 0 : end + OPERAND_COLUMNS * (t->size[0] < t->size[1] ? t->size[0] : t->size[1]);
-        end = begin + t->count;
-        if (weights[i] == role) place = (Range){begin, end};
-    }
-    const Tensor *t = tensor_find(&w->m->tensors, role, layer);
-    return tile_strip(t->size[0], t->size[1], CACHE_LINE, range_within(range_split(end, 1, w->id, w->count), place));
+    const TensorTable *table = &w->m->tensors;
+    const Tensor *t = tensor_find(table, role, layer), *last = tensor_find(table, MLP_PROJ_W, layer);
+    const size_t first = tensor_find(table, ATTN_W, layer)->offset, at = t->offset - first;
+    const Range own = range_split(last->offset + last->count - first, 1, w->id, w->count);
+    return tile_strip(t->size[0], t->size[1], CACHE_LINE, range_within(own, (Range){at, at + t->count}));
 }
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {

@@ -7,7 +7,7 @@
    gradients, so that memory does not grow with the batch and activations stay near the processor.
 
    Threads: one parallel region per slice. Each thread carries its own sequences through every layer with
-   single-threaded products; weight gradients are split by tiles of the weights after a barrier, so no sum depends on
+   single-threaded products; weight gradients are split by strips of the weights after a barrier, so no sum depends on
    the threads' order. Where sequences cannot be shared evenly, rows are split instead. ops/ knows nothing of threads.
 
    Shards: equal ranges of a batch with gradients of their own (train.shards). A pass may compute several of them at the
