@@ -92,7 +92,7 @@ function draw_histogram({a, T, left, top, cell, histogram}, run, color, divided)
     histogram.setAttribute("style", `--of: ${color}`);
     histogram.replaceChildren(el("path", {class: "normal", d: `M${normal}`}), el("path", {class: "after", d: steps(inside)}),
         el("path", {class: "before", d: steps([...a.raw])}), el("path", {class: "axis", d: `M${from} ${low}H${to}`}),
-        words(0, run.keys["attention.score"] === "dot" ? "raw q·k" : "raw score", "of-raw"), words(.5, divided, "of-score"), words(1, "N(0, 1)", "of-normal"),
+        words(0, "raw score", "of-raw"), words(.5, divided, "of-score"), words(1, "N(0, 1)", "of-normal"),
         ...[-limit, 0, limit].map(z => label(x(z), low + small, short(z, 3), "middle", {"font-size": small})));
 }
 
