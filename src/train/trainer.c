@@ -105,7 +105,9 @@ void trainer_end(Trainer *t) {
     t->state.seconds = omp_get_wtime() - t->start;
     for (size_t i = 0; t->run.locked && i < sizeof ends / sizeof *ends; i++) {
         Error later;
-        if (!protect(ends[i], t, &later) && !t->failure.status) t->failure = later;
+        if (protect(ends[i], t, &later) || t->failure.status) continue;
+        t->failure = later;
+        t->failure.status = STATUS_FAILED; /* also where a file of the run can no longer be read */
     }
     if (t->failure.status) error_raise_again(&t->failure);
 }
