@@ -82,7 +82,8 @@ typedef struct {
                           row of scores has no finite softmax */
     real *scratch;     /* (threads, scratch_size) */
     size_t scratch_size; /* numbers of one thread */
-    size_t correct;      /* how many targets of the last pass have the largest logit; 0 after a backward pass */
+    size_t targets;      /* how many targets of the last pass's batch count */
+    size_t correct;      /* how many of them have the largest logit; 0 after a backward pass */
     Profile *profiles;   /* NULL, or the caller's, one per thread */
 } Model;
 
@@ -97,7 +98,7 @@ typedef struct {
     const int32_t *tokens, *targets;
     size_t B, T;
 } Batch;
-/* Returns the number of targets that count. */
+/* Returns the number of targets that count; 0 without targets. */
 size_t batch_targets(const Batch *batch);
 
 /* Shards of a batch that a pass computes at the same time, all of the same size. */
