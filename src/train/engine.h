@@ -16,7 +16,7 @@ typedef struct {
     EngineKind kind;
     Plain plain;               /* for ENGINE_PLAIN; else empty */
     Shards shards;             /* the shards of a step, and the sum of their gradients */
-    size_t slice;              /* the most sequences of a shard that a slice has */
+    size_t slice_size;         /* the most sequences of a shard that a slice has */
     int32_t *tokens, *targets; /* (max_batch, T): for training, evaluation or sampling, whichever is in progress */
 } Engine;
 
