@@ -45,21 +45,17 @@ static void add_losses(Shards *s, const real *losses, size_t positions) {
     }
 }
 
-double engine_pass_shards(Engine *e, size_t first, const Batch *batch, Pass pass) {
+/* Makes a pass over shards.at_once shards, from this rank's shard `first` on. Each shard adds to its gradients and to
+   its sum of losses. This sum is not finite if a loss was not, even if the pass ended early. Sets the division of
+   `pass`. Returns the losses of all positions. */
+static double pass_shards(Engine *e, size_t first, const Batch *batch, Pass pass) {
     const Division d = {shards_sequences(&e->shards, first, batch->B), e->shards.at_once, e->slice_size,
                         e->shards.gradients};
     pass.division = &d;
     const double sum = engine_pass(e, batch, &pass);
-    if (pass.with_backward)
-        add_losses(&e->shards, e->model->losses + d.sequences.begin * batch->T,
-                   range_size(d.sequences) / d.shards * batch->T);
+    add_losses(&e->shards, e->model->losses + d.sequences.begin * batch->T,
+               range_size(d.sequences) / d.shards * batch->T);
     return sum;
-}
-
-double engine_end_shards(Engine *e, size_t first) {
-    const double loss = shards_end(&e->shards, first, e->model->score_max);
-    e->model->gradients = e->shards.gradients[0];
-    return loss;
 }
 
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, StepSeconds *seconds) {
@@ -83,11 +79,12 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
                                .zero_gradients = i == 0,
                                .same_parameters = shard > 0 || i > 0,
                                .batch_weight = 1 / (double)batches};
-            sum = engine_pass_shards(engine, shard, &batch, pass);
+            sum = pass_shards(engine, shard, &batch, pass);
             counted += (double)engine->model->targets;
         }
         const double start = omp_get_wtime();
-        loss = engine_end_shards(engine, shard);
+        loss = shards_end(&engine->shards, shard, engine->model->score_max);
+        engine->model->gradients = engine->shards.gradients[0];
         if (seconds) seconds->shards += omp_get_wtime() - start;
     }
     return loss / counted;
