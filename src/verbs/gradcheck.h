@@ -17,6 +17,8 @@
 
 /* A tensor, or the columns of one that belong to q, k or v. */
 typedef struct {
+    const Tensor *tensor;
+    Range columns;
     char name[48];
     bool zero;       /* its gradients are rounding errors */
     bool failed;     /* an error is above the tolerance */

@@ -1,5 +1,6 @@
 /* Compares the gradients of the backward pass with differences of the loss, row by row: a row is a parameter tensor, or
    a column block of one. */
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -86,16 +87,18 @@ static double error_at(const GradientCheck *c, real *parameter, double gradient,
 
 /* Compares entries of a row: one from each of up to c->entries equal ranges, among them that with index `largest`,
    which has the largest gradient. Notes the largest error. */
-static void compare(const GradientCheck *c, GradientRow *row, const Tensor *t, const ColumnBlock *block,
-                    size_t largest) {
+static void compare(const GradientCheck *c, GradientRow *row, size_t largest) {
     const Model *m = c->engine->model;
-    const Rng rng = rng_make(c->seed, RNG_SAMPLE, (uint32_t)(t->offset + block->begin));
-    const size_t ranges = row->count < c->entries ? row->count : c->entries, columns = block->end - block->begin;
+    const Tensor *t = row->tensor;
+    const Rng rng = rng_make(c->seed, RNG_SAMPLE, (uint32_t)(t->offset + row->columns.begin));
+    const size_t ranges = row->count < c->entries ? row->count : c->entries, columns = range_size(row->columns);
+    assert(columns > 0);
     for (; row->checked < ranges && !isinf(row->error) && !interrupt_signal(); row->checked++) {
         const size_t begin = row->count * row->checked / ranges, end = row->count * (row->checked + 1) / ranges;
         const bool has_largest = begin <= largest && largest < end;
         const size_t i = has_largest ? largest : begin + rng_below(&rng, row->checked, end - begin);
-        const size_t at[] = {i / columns, block->begin + i % columns}, entry = t->offset + at[0] * t->width + at[1];
+        const size_t at[] = {i / columns, row->columns.begin + i % columns},
+                     entry = t->offset + at[0] * t->width + at[1];
         const double error = error_at(c, m->parameters + entry, (double)m->gradients[entry], row->scale);
         if (row->checked > 0 && fabs(error) <= fabs(row->error)) continue;
         row->error = error;
@@ -103,10 +106,10 @@ static void compare(const GradientCheck *c, GradientRow *row, const Tensor *t, c
     }
 }
 
-/* Finds the largest gradients, where one that is no number counts as infinite, and sets the row's scale. Returns which
-   entry of the row has its largest. */
-static size_t find_largest(const GradientCheck *c, GradientRow *row, const Tensor *t, const ColumnBlock *block) {
-    const size_t columns = block->end - block->begin;
+/* Counts the row's entries, finds the largest gradients, where one that is no number counts as infinite, and sets the
+   row's scale. Returns which entry of the row has its largest. */
+static size_t find_largest(const GradientCheck *c, GradientRow *row) {
+    const Tensor *t = row->tensor;
     double whole = 0; /* the largest of the whole tensor */
     size_t at = 0;
     for (size_t i = 0; i < t->count; i++) {
@@ -114,9 +117,10 @@ static size_t find_largest(const GradientCheck *c, GradientRow *row, const Tenso
         const double size = isnan(gradient) ? INFINITY : gradient;
         const size_t column = i % t->width;
         whole = fmax(whole, size);
-        if (column < block->begin || column >= block->end || size <= row->largest) continue;
-        row->largest = size;
-        at = i / t->width * columns + column - block->begin;
+        if (column < row->columns.begin || column >= row->columns.end) continue;
+        if (size > row->largest) at = row->count;
+        row->largest = fmax(row->largest, size);
+        row->count++;
     }
     if (whole <= GRADCHECK_ZERO * c->loss) whole = c->loss;
     row->zero = row->largest <= GRADCHECK_ZERO * whole;
@@ -129,9 +133,9 @@ bool gradcheck_next(GradientCheck *c, GradientRow *row) {
     if (c->tensor == tensors->count || interrupt_signal()) return false;
     const Tensor *t = &tensors->items[c->tensor];
     const ColumnBlock *block = &t->blocks[c->block++];
-    *row = (GradientRow){.count = t->count / t->width * (block->end - block->begin)};
+    *row = (GradientRow){.tensor = t, .columns = {block->begin, block->end}};
     snprintf(row->name, sizeof row->name, "%s%s%s", t->name, *block->name ? " " : "", block->name);
-    compare(c, row, t, block, find_largest(c, row, t, block));
+    compare(c, row, find_largest(c, row));
     row->failed = !(fabs(row->error) <= GRADCHECK_TOLERANCE * row->scale) || isinf(row->scale);
     row->relative = row->error == 0 ? 0 : fabs(row->error) / row->scale;
     if (c->block == t->block_count) {
