@@ -6,7 +6,8 @@
 
 Reads the tables of docs/claims.md, draws queries and keys, and prints each claim with its figures and their verdict:
 "right" when all figures that the claim states agree with those measured, "partly right" when some do, "wrong" when none
-does. Exits with status 1 if a verdict is another than the table's, or a figure with the seed that it was drawn with.
+does. Exits with status 1 if a verdict is another than the table's, or a figure with the seed that it was drawn with,
+and with status 2 without NumPy.
 Needs NumPy only (docs/requirements.txt).
 """
 import argparse
@@ -19,7 +20,11 @@ import textwrap
 from collections import namedtuple
 from pathlib import Path
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError as missing:
+    print(f"claims.py needs NumPy: pip install numpy ({missing})", file=sys.stderr)
+    sys.exit(2)
 
 PAGE = Path(__file__).with_name("claims.md")
 ROW = re.compile(r"^\| (\d+) \|" + r"([^|]*)\|" * 3 + r" \*\*([^*]*)\*\* \|([^|]*)\|$", re.MULTILINE)

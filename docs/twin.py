@@ -4,11 +4,22 @@
     python3 docs/twin.py runs/NAME 1100    trains on to step 1100, as ./train resume, but on batches that PyTorch draws"""
 import configparser, json, math, sys
 from pathlib import Path
-import torch
-import torch.nn.functional as F
-from safetensors import safe_open
-ONLY = {"task": "text", "score": "dot", "scale_learned": "no", "scale_length": "none", "softcap": "0", "sink": "none",
-        "score_precision": "fp32", "switch_step": "0", "precision": "fp32", "optimizer": "adamw", "accumulate": "1"}
+try:
+    import torch
+    import torch.nn.functional as F
+    from safetensors import safe_open
+except ImportError as error:
+    print(f"twin.py needs torch and safetensors: pip install torch safetensors ({error})", file=sys.stderr)
+    sys.exit(2)
+
+# The keys that this file reads, or that change nothing here; of those in ONLY, these values. It ends on anything else.
+READ = """corpus val_fraction layers heads d_model d_k d_ff context bias tie_embeddings dropout scale_divisor
+    steps batch lr min_lr warmup beta1 beta2 eps weight_decay grad_clip""".split()
+UNUSED = "recall_pairs init qk_init_scale switch_divisor shards momentum muon_lr adamw_decay engine seed".split()
+ONLY = {"task": "text", "norm": "pre post", "activation": "gelu relu", "score": "dot", "qk_norm": "none rms",
+        "switch_step": "0", "scale_learned": "no", "scale_length": "none", "softcap": "0", "sink": "none",
+        "score_precision": "fp32", "score_gradient": "yes", "accumulate": "1", "optimizer": "adamw", "qk_lr_scale": "1",
+        "qk_clip": "0", "precision": "fp32"}
 
 def loss_of(p, c, windows, training=False):
     """The mean loss of windows (B,T+1) of ids. p: parameters, as the checkpoint names them; c: the keys of the config."""
@@ -17,7 +28,7 @@ def loss_of(p, c, windows, training=False):
     divisor = divisors.get(c["scale_divisor"]) or float(c["scale_divisor"])
     linear = lambda x, name: F.linear(x, p[name + ".weight"].T, p.get(name + ".bias"))  # W is (in,out)
     norm = lambda x, name: F.layer_norm(x, x.shape[-1:], p[name + ".weight"], p.get(name + ".bias"))
-    rms_norm = lambda x, name: F.rms_norm(x, (D,), p[name + ".weight"], 1e-6) if c["qk_norm"] == "rms" else x
+    rms_norm = lambda x, name: F.rms_norm(x, (D,), p[name + ".weight"], 1e-6) if c.get("qk_norm") == "rms" else x
 
     def attention(x, block):
         q, k, v = (y.unflatten(2, (-1, D)).transpose(1, 2) for y in linear(x, block + "attn.c_attn").chunk(3, dim=2))
@@ -57,7 +68,10 @@ def main(run, last=0):
     config = configparser.ConfigParser(interpolation=None)
     config.read(run / "config.ini")
     c = {key: value.strip('"') for section in config.values() for key, value in section.items()} | {"steps": last}
-    assert not (wrong := {key: c[key] for key in ONLY if c[key] != ONLY[key]}), f"plain.c has no {wrong}"
+    for section, key in ((name, key) for name in ("data", "model", "attention", "train") for key in config[name]):
+        if c[key] not in ONLY.get(key, "").split() and key not in READ + UNUSED:
+            print(f"twin.py does not compute {section}.{key} = {c[key]}", file=sys.stderr)
+            sys.exit(2)
     text = Path(c["corpus"] or Path(__file__).parents[1] / "data/sallow_reach.txt").read_bytes().decode()
     ids = torch.tensor(list(map(sorted(set(text)).index, text)))
     train, validation = ids.tensor_split([len(ids) - int(len(ids) * float(c["val_fraction"]) + 0.5)])

@@ -18,25 +18,26 @@ static void check_case(const Case *c) {
                            .seed = SEED,
                            .micro_step = u.micro_step,
                            .entries = ENTRIES};
+    for (size_t i = 0; i < u.model.tensors.flat; i++) u.model.gradients[i] = (real)NAN; /* must not be read */
+    for (size_t m = 0; m < check.count; m++) {
+        const Pass pass = training_pass(SEED, u.micro_step + m, 1 / (double)check.count, m == 0);
+        engine_pass(&u.engine, &batches[m], &pass);
+    }
     gradcheck_make(&check);
-    gradcheck_run(&check);
     const Tensor *wpe = tensor_find(&u.model.tensors, WPE, 0);
     for (size_t i = u.batch.T * wpe->width; i < wpe->count; i++)
         assert_close(u.model.gradients[wpe->offset + i], 0, 0, "%s: gradient %zu of wpe", c->name, i);
-    for (size_t i = 0; i < check.row_count; i++) {
-        const GradientRow *row = &check.rows[i];
-        assert_int_equal(row->checked, row->count < ENTRIES ? row->count : ENTRIES);
-        assert_that(!row->failed, "%s: %s [%zu,%zu] is off by %.3g, the largest gradient is %.3g", c->name, row->name,
-                    row->at[0], row->at[1], row->error, row->largest);
+    for (GradientRow row; gradcheck_next(&check, &row);) {
+        assert_int_equal(row.checked, row.count < ENTRIES ? row.count : ENTRIES);
+        assert_that(!row.failed, "%s: %s [%zu,%zu] is off by %.3g, the largest gradient is %.3g", c->name, row.name,
+                    row.at[0], row.at[1], row.error, row.largest);
     }
     if (c->mistake == 0) return teardown(&u);
 
     for (size_t i = 0; i < u.model.tensors.flat; i++) u.model.gradients[i] *= (real)(1 + c->mistake);
-    check.row_count = 0;
-    gradcheck_run(&check);
-    for (size_t i = 0; i < check.row_count; i++)
-        assert_that(check.rows[i].failed || check.rows[i].zero, "%s: a mistake in %s is not found", c->name,
-                    check.rows[i].name);
+    check.tensor = 0;
+    for (GradientRow row; gradcheck_next(&check, &row);)
+        assert_that(row.failed || row.zero, "%s: a mistake in %s is not found", c->name, row.name);
     teardown(&u);
 }
 
@@ -69,7 +70,7 @@ static void every_edge(void **state) {
 
 /* Checks a ReLU model, of which a unit is at this distance from its kink at one position. The gradient of that unit's
    bias is wrong by `mistake`, relative to the row's largest. */
-static void check_near_kink(GradientCheck *check, double distance, double mistake) {
+static void check_near_kink(double distance, double mistake) {
     enum { UNIT = 3, ROW = 8 };
     const Case c = {.name = "near a kink", .relu = true, .L = 1};
     Setup u;
@@ -77,10 +78,17 @@ static void check_near_kink(GradientCheck *check, double distance, double mistak
     const size_t bias = tensor_find(&u.model.tensors, FC_B, 0)->offset, F = u.model.shape.F;
     model_forward(&u.model, &u.batch);
     u.model.parameters[bias + UNIT] += distance - u.model.blocks[0].fc.values[ROW * F + UNIT];
-    *check = (GradientCheck){.engine = &u.engine, .batches = &u.batch, .count = 1, .seed = SEED, .entries = SIZE_MAX};
-    gradcheck_make(check);
+    backward(&u, 1, true);
     u.model.gradients[bias + UNIT] += mistake * max_abs(u.model.gradients + bias, F);
-    gradcheck_run(check);
+    GradientCheck check = {.engine = &u.engine, .batches = &u.batch, .count = 1, .seed = SEED, .entries = SIZE_MAX};
+    gradcheck_make(&check);
+    for (GradientRow row; gradcheck_next(&check, &row);) {
+        const bool wrong = mistake > 0 && strcmp(row.name, "h.0.mlp.c_fc.bias") == 0;
+        assert_int_equal(row.checked, row.count);
+        assert_that(wrong == row.failed, "%g from a kink: %s [%zu,%zu] %s by %.3g of the largest gradient", distance,
+                    row.name, row.at[0], row.at[1], row.failed ? "is off" : "passes", row.relative);
+    }
+    teardown(&u);
 }
 
 /* Where one unit is near its kink, or on it, every entry is compared, since the kink is on one side of it. */
@@ -88,20 +96,7 @@ static void near_a_kink(void **state) {
     (void)state;
     static const double distances[] = {.1, .01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-14, 0};
     for (size_t d = 0; d < COUNT_OF(distances); d++)
-        for (unsigned n = 0; n < 4; n++) {
-            const double distance = n & 1 ? -distances[d] : distances[d], mistake = n & 2 ? 3e-7 : 0;
-            GradientCheck check;
-            check_near_kink(&check, distance, mistake);
-            for (size_t i = 0; i < check.row_count; i++) {
-                const GradientRow *row = &check.rows[i];
-                const bool wrong = mistake > 0 && strcmp(row->name, "h.0.mlp.c_fc.bias") == 0;
-                assert_int_equal(row->checked, row->count);
-                assert_that(wrong == row->failed, "%g from a kink: %s [%zu,%zu] %s by %.3g of the largest gradient",
-                            distance, row->name, row->at[0], row->at[1], row->failed ? "is off" : "passes",
-                            row->relative);
-            }
-            support_release(NULL);
-        }
+        for (unsigned n = 0; n < 4; n++) check_near_kink(n & 1 ? -distances[d] : distances[d], n & 2 ? 3e-7 : 0);
 }
 
 /* A gradient that is zero and should not be, or is not and should be, is off: the bias of q, and that of k. A post-norm
@@ -114,15 +109,14 @@ static void zeros_are_checked(void **state) {
         setup(&u, &c, true);
         const size_t HD = u.model.shape.attention.H * u.model.shape.attention.D;
         GradientCheck check = {.engine = &u.engine, .batches = &u.batch, .count = 1, .seed = SEED, .entries = 12};
+        backward(&u, 1, true);
         gradcheck_make(&check);
         real *bias = u.model.gradients + tensor_find(&u.model.tensors, ATTN_B, 0)->offset;
         const double largest = max_abs(bias, 3 * HD);
         for (size_t i = 0; i < HD; i++) *(n & 2 ? &bias[i] : &bias[HD + i]) = n & 2 ? 0 : 3e-7 * largest;
-        gradcheck_run(&check);
-        for (size_t i = 0; i < check.row_count; i++) {
-            const GradientRow *row = &check.rows[i];
-            const bool wrong = strcmp(row->name, n & 2 ? "h.0.attn.c_attn.bias q" : "h.0.attn.c_attn.bias k") == 0;
-            assert_that(wrong == row->failed, "%s %s", row->name, row->failed ? "is off" : "passes");
+        for (GradientRow row; gradcheck_next(&check, &row);) {
+            const bool wrong = strcmp(row.name, n & 2 ? "h.0.attn.c_attn.bias q" : "h.0.attn.c_attn.bias k") == 0;
+            assert_that(wrong == row.failed, "%s %s", row.name, row.failed ? "is off" : "passes");
         }
         teardown(&u);
     }

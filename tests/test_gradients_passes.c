@@ -53,7 +53,7 @@ static void slices_add_up(void **state) {
     Setup u;
     const Case c = {.name = "slices", .L = 1, .T = SLICE_ROWS / 4, .B = 9, .threads = 2};
     setup(&u, &c, true);
-    assert_int_equal(model_slice(&u.model.shape, 9), 4);
+    assert_int_equal(model_slice_size(&u.model.shape, 9), 4);
     const size_t T = u.batch.T, flat = u.model.tensors.flat;
     double sum = backward(&u, 1, true), alone = 0;
     real *gradients = copied_reals(u.model.gradients, flat), *losses = copied_reals(u.model.losses, 9 * T);

@@ -176,6 +176,16 @@ came=$(PYTHONPATH=$tmp page --pictures) && fail "no matplotlib" "exit status 1" 
 expected="page.py: pictures need matplotlib: pip install matplotlib (not here)"
 check "no matplotlib" "$expected" "$came"
 
+# docs/twin.py and docs/claims.py without what they need: one line.
+for missing in 'twin torch' 'claims numpy'; do
+    program=${missing% *} module=${missing#* }
+    echo 'raise ImportError("not here")' >"$tmp/$module.py"
+    came=$(PYTHONPATH=$tmp python3 "docs/$program.py" 2>&1)
+    check "docs/$program.py without $module: exit status" 2 $?
+    check "docs/$program.py without $module: lines" 1 "$(echo "$came" | wc -l)"
+    check_match "docs/$program.py without $module" "^$program.py needs .*: pip install $module" "$came"
+done
+
 # The pages as they are.
 came=$(configs/study/page.py --check 2>&1)
 check "configs/study/page.py --check" "" "$came"

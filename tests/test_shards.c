@@ -97,7 +97,7 @@ static void equal_to_rounding(void **state) {
 
 /* Returns the number of shards that are computed at the same time. */
 static size_t expected_at_once(size_t shards, size_t threads) {
-    const size_t sequences = model_slice(&(ModelShape){.T = config.model.context}, 0);
+    const size_t sequences = model_slice_size(&(ModelShape){.T = config.model.context}, 0);
     size_t count = SHARDS_AT_ONCE_MAX;
     while (shards % count != 0 || threads % count != 0 || count > sequences) count /= 2;
     return count;

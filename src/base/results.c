@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -13,7 +12,6 @@
 
 #include "base/machine.h"
 #include "base/memory.h"
-#include "base/text.h"
 
 Json *run_description_load(const char *directory) {
     char path[PATH_CAPACITY];

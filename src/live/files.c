@@ -16,7 +16,8 @@ void live_text_begin(Text *t) {
     if (!t->stream) runtime_error("no memory for a text");
 }
 
-char *live_text_end(Text *t) {
+/* Returns the text with a zero byte behind it. */
+static char *text_end(Text *t) {
     const bool complete = fclose(t->stream) == 0;
     char *copy = complete ? memory_copy_text(t->bytes, t->size) : NULL;
     free(t->bytes);
@@ -27,7 +28,7 @@ char *live_text_end(Text *t) {
 const char *live_text_return(Live *l, Text *t) {
     memory_free(l->written);
     l->written = NULL;
-    l->written = live_text_end(t);
+    l->written = text_end(t);
     return l->written;
 }
 
@@ -36,7 +37,7 @@ static LiveFile copy_file(const char *name, const void *bytes, size_t size) {
 }
 
 LiveFile live_file_end(const char *name, Text *t) {
-    const char *bytes = live_text_end(t);
+    const char *bytes = text_end(t);
     return (LiveFile){memory_copy_text(name, strlen(name)), bytes, t->size};
 }
 

@@ -28,7 +28,7 @@ const LiveAttention *live_attention(Live *l, const char *text, double divisor) {
 
 const LiveWindows *live_windows(Live *l, size_t most) {
     Trainer *t = &l->t;
-    const size_t T = t->model.shape.T, slice = model_slice(&t->model.shape, batch_size(t)),
+    const size_t T = t->model.shape.T, slice = model_slice_size(&t->model.shape, batch_size(t)),
                  count = most < slice ? most : slice;
     l->windows = (LiveWindows){.T = T, .tokens = t->engine.tokens, .targets = t->engine.targets};
     l->windows.count = validation_batch(&t->run.corpus, count, T, t->engine.tokens, t->engine.targets);

@@ -126,7 +126,7 @@ static size_t scratch_size(const ModelShape *s) {
 /* Takes every array from the arenas. While an arena has no memory, this only measures how much it needs. */
 static void lay_out(Model *m, bool training) {
     const ModelShape *s = &m->shape;
-    const size_t rows = size_mul(model_slice(s, m->max_batch), s->T); /* of a slice */
+    const size_t rows = size_mul(model_slice_size(s, m->max_batch), s->T); /* of a slice */
     Arena *arena = &m->activation_arena;
     m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
     if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);

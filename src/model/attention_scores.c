@@ -7,7 +7,6 @@
        layer   mean and 1 / standard deviation       Dehghani et al. 2023, section 2, without bias
 
    The gradient ignores rounding, as if it were the identity (straight-through, Bengio et al. 2013). */
-#include <string.h>
 
 #include "model/attention_stages.h"
 

@@ -19,7 +19,7 @@ typedef struct {
     double w_q_norm, w_k_norm;  /* Frobenius norms of this head's W_Q and W_K (C, D) */
 } HeadStatistics;
 
-/* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice). */
+/* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice_size). */
 void measure_heads(Model *model, size_t B, size_t T, HeadStatistics *statistics);
 
 /* After model_forward on a batch of one sequence of T: raw scores and weights (L, H, T, T), entry (query, key), zero
@@ -46,8 +46,8 @@ static inline size_t measure_gradients_scratch(const ModelShape *shape, size_t B
     return size_mul(size_mul(2, size_mul(shape->L, shape->attention.H)), size_mul(B, shape->T));
 }
 
-/* Every head, (L, H). The batch has targets and is one slice (model_slice); the model was made with gradients, which
-   are overwritten. Leaves the activations that model_forward leaves, except `fc` and the logits. */
+/* Every head, (L, H). The batch has targets and is one slice (model_slice_size); the model was made with gradients,
+   which are overwritten. Leaves the activations that model_forward leaves, except `fc` and the logits. */
 void measure_gradients(Model *model, const Batch *batch, double *scratch, GradientStatistics *statistics);
 
 /* The standard deviation of the first block's scores that theory predicts at initialization. A query's and a key's

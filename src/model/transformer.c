@@ -222,7 +222,7 @@ static void update_score_max(Model *m, size_t sequences) {
 
 size_t batch_targets(const Batch *batch) {
     size_t count = 0;
-    for (size_t r = 0; r < batch->B * batch->T; r++) count += batch->targets[r] >= 0;
+    for (size_t r = 0; r < batch->B * batch->T && batch->targets; r++) count += batch->targets[r] >= 0;
     return count;
 }
 
@@ -233,12 +233,13 @@ void model_forget_scores(Model *m) {
 /* Runs slice after slice, and stops after the first whose loss is not finite, since its arrays show the cause. Sums
    the losses of a shard in the order of the positions. */
 double model_pass(Model *m, const Batch *batch, const Pass *pass) {
-    const Division whole = {{0, batch->B}, 1, model_slice(&m->shape, batch->B), &m->gradients};
+    const Division whole = {{0, batch->B}, 1, model_slice_size(&m->shape, batch->B), &m->gradients};
     const Division *d = pass->division ? pass->division : &whole;
     Slice s = {.batch = batch, .pass = pass, .division = d, .B = range_size(d->sequences) / d->shards};
-    const size_t slices = (s.B + d->slice - 1) / d->slice;
+    const size_t slices = (s.B + d->slice_size - 1) / d->slice_size;
     double sum = 0;
-    s.loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
+    m->targets = batch_targets(batch);
+    s.loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)m->targets) : 0;
     m->correct = 0;
     if (d == &whole && (pass->zero_gradients || !pass->with_backward)) model_forget_scores(m);
     if (!pass->same_parameters) pack_weights(m);

@@ -20,7 +20,7 @@
 /* Returns the number of sequences of a slice of a batch of B, or with B = 0 of any batch: as many as fit into
    SLICE_ROWS positions, at least one. */
 enum { SLICE_ROWS = 4096 };
-static inline size_t model_slice(const ModelShape *shape, size_t B) {
+static inline size_t model_slice_size(const ModelShape *shape, size_t B) {
     size_t sequences = SLICE_ROWS / shape->T ? SLICE_ROWS / shape->T : 1;
     return B > 0 && B < sequences ? B : sequences;
 }
@@ -82,7 +82,8 @@ typedef struct {
                           row of scores has no finite softmax */
     real *scratch;     /* (threads, scratch_size) */
     size_t scratch_size; /* numbers of one thread */
-    size_t correct;      /* how many targets of the last pass have the largest logit; 0 after a backward pass */
+    size_t targets;      /* how many targets of the last pass's batch count */
+    size_t correct;      /* how many of them have the largest logit; 0 after a backward pass */
     Profile *profiles;   /* NULL, or the caller's, one per thread */
 } Model;
 
@@ -97,15 +98,15 @@ typedef struct {
     const int32_t *tokens, *targets;
     size_t B, T;
 } Batch;
-/* Returns the number of targets that count. */
+/* Returns the number of targets that count; 0 without targets. */
 size_t batch_targets(const Batch *batch);
 
 /* Shards of a batch that a pass computes at the same time, all of the same size. */
 typedef struct {
     Range sequences;        /* of the batch: those of the shards, one shard after the other */
     size_t shards;          /* their number */
-    size_t slice;           /* the most sequences of a shard that a slice has. The shards' slices together must fit into
-                               model_slice(shape, 0) */
+    size_t slice_size;      /* the most sequences of a shard that a slice has. The shards' slices together must fit into
+                               model_slice_size(shape, 0) */
     real *const *gradients; /* (shards): to which each adds */
 } Division;
 
@@ -127,7 +128,7 @@ typedef struct {
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
    With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last
-   slice; without a division, this is the whole batch if that fits into one (model_slice). Plain: plain_pass. */
+   slice; without a division, this is the whole batch if that fits into one (model_slice_size). Plain: plain_pass. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 

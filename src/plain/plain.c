@@ -412,7 +412,8 @@ double plain_pass(Plain *plain, const Batch *batch, const Pass *pass) {
     Model *m = plain->model;
     const size_t T = batch->T;
     const Range sequences = pass->division ? pass->division->sequences : (Range){0, batch->B};
-    const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
+    m->targets = batch_targets(batch);
+    const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)m->targets) : 0;
 #pragma omp parallel for num_threads((int)m->threads)
     for (size_t b = sequences.begin; b < sequences.end; b++) {
         Sequence *s = &plain->sequences[b];

@@ -7,24 +7,24 @@
 
 /* The slices of shards are smaller than those of an undivided batch, so that several fit into its arrays. They depend
    on the number of shards but not on that of threads, because they determine the order of sums. */
-static size_t slice_of_shard(const Model *m, size_t shards) {
-    const size_t all = model_slice(&m->shape, 0), most = shards < SHARDS_AT_ONCE_MAX ? shards : SHARDS_AT_ONCE_MAX;
+static size_t slice_size_of_shard(const Model *m, size_t shards) {
+    const size_t all = model_slice_size(&m->shape, 0), most = shards < SHARDS_AT_ONCE_MAX ? shards : SHARDS_AT_ONCE_MAX;
     return all < most ? 1 : all / most;
 }
 
 /* Returns the number of shards to compute at the same time, if there are enough. It divides the number of threads, and
    so many shards fit into the arrays of a slice. The plain engine computes one at a time. */
-static size_t shards_at_once(EngineKind kind, const Model *m, size_t slice) {
-    const size_t threads = kind == ENGINE_FAST ? m->threads : 1, most = model_slice(&m->shape, 0);
+static size_t shards_at_once(EngineKind kind, const Model *m, size_t slice_size) {
+    const size_t threads = kind == ENGINE_FAST ? m->threads : 1, most = model_slice_size(&m->shape, 0);
     size_t count = 1;
-    while (2 * count <= SHARDS_AT_ONCE_MAX && threads % (2 * count) == 0 && 2 * count * slice <= most) count *= 2;
+    while (2 * count <= SHARDS_AT_ONCE_MAX && threads % (2 * count) == 0 && 2 * count * slice_size <= most) count *= 2;
     return count;
 }
 
 void engine_make(Engine *e, EngineKind kind, size_t shards, Model *m) {
-    const size_t slice = slice_of_shard(m, shards), at_once = shards_at_once(kind, m, slice);
+    const size_t slice_size = slice_size_of_shard(m, shards), at_once = shards_at_once(kind, m, slice_size);
     const size_t ids = size_mul(m->max_batch, m->shape.T);
-    *e = (Engine){.model = m, .kind = kind, .slice = slice};
+    *e = (Engine){.model = m, .kind = kind, .slice_size = slice_size};
     e->tokens = memory_make(ids, sizeof *e->tokens, "the batches");
     e->targets = memory_make(ids, sizeof *e->targets, "the batches");
     if (kind == ENGINE_PLAIN) plain_make(&e->plain, m);
@@ -45,21 +45,17 @@ static void add_losses(Shards *s, const real *losses, size_t positions) {
     }
 }
 
-double engine_pass_shards(Engine *e, size_t first, const Batch *batch, Pass pass) {
-    const Division d = {shards_sequences(&e->shards, first, batch->B), e->shards.at_once, e->slice,
+/* Makes a pass over shards.at_once shards, from this rank's shard `first` on. Each shard adds to its gradients and to
+   its sum of losses. This sum is not finite if a loss was not, even if the pass ended early. Sets the division of
+   `pass`. Returns the losses of all positions. */
+static double pass_shards(Engine *e, size_t first, const Batch *batch, Pass pass) {
+    const Division d = {shards_sequences(&e->shards, first, batch->B), e->shards.at_once, e->slice_size,
                         e->shards.gradients};
     pass.division = &d;
     const double sum = engine_pass(e, batch, &pass);
-    if (pass.with_backward)
-        add_losses(&e->shards, e->model->losses + d.sequences.begin * batch->T,
-                   range_size(d.sequences) / d.shards * batch->T);
+    add_losses(&e->shards, e->model->losses + d.sequences.begin * batch->T,
+               range_size(d.sequences) / d.shards * batch->T);
     return sum;
-}
-
-double engine_end_shards(Engine *e, size_t first) {
-    const double loss = shards_end(&e->shards, first, e->model->score_max);
-    e->model->gradients = e->shards.gradients[0];
-    return loss;
 }
 
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, StepSeconds *seconds) {
@@ -83,11 +79,12 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
                                .zero_gradients = i == 0,
                                .same_parameters = shard > 0 || i > 0,
                                .batch_weight = 1 / (double)batches};
-            sum = engine_pass_shards(engine, shard, &batch, pass);
-            counted += (double)batch_targets(&batch);
+            sum = pass_shards(engine, shard, &batch, pass);
+            counted += (double)engine->model->targets;
         }
         const double start = omp_get_wtime();
-        loss = engine_end_shards(engine, shard);
+        loss = shards_end(&engine->shards, shard, engine->model->score_max);
+        engine->model->gradients = engine->shards.gradients[0];
         if (seconds) seconds->shards += omp_get_wtime() - start;
     }
     return loss / counted;

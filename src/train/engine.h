@@ -16,7 +16,7 @@ typedef struct {
     EngineKind kind;
     Plain plain;               /* for ENGINE_PLAIN; else empty */
     Shards shards;             /* the shards of a step, and the sum of their gradients */
-    size_t slice;              /* the most sequences of a shard that a slice has */
+    size_t slice_size;         /* the most sequences of a shard that a slice has */
     int32_t *tokens, *targets; /* (max_batch, T): for training, evaluation or sampling, whichever is in progress */
 } Engine;
 
@@ -27,21 +27,13 @@ void engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model);
 /* Makes a pass by the engine: model_pass or plain_pass. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
 
-/* Makes a pass over shards.at_once shards, from this rank's shard `first` on. With a backward pass, each shard adds to
-   its gradients and to its sum of losses. This sum is not finite if a loss was not, even if the pass ended early. Sets
-   the division of `pass`. Returns the losses of all positions. */
-double engine_pass_shards(Engine *engine, size_t first, const Batch *batch, Pass pass);
-/* Calls shards_end. After the last shard, the sum over all shards is in model->gradients, which may be an array of the
-   engine's shards from then on. */
-double engine_end_shards(Engine *engine, size_t first);
-
 /* The time that step_gradients spends outside of passes over the model. */
 typedef struct {
     double batch, shards; /* drawing the batches; adding up the gradients of the shards */
 } StepSeconds;
 
-/* Computes the gradients over the step's train.accumulate batches, into model->gradients. Returns their mean loss. Adds
-   to *seconds, unless that is NULL. */
+/* Computes the gradients over the step's train.accumulate batches, into model->gradients, which may be an array of the
+   engine's shards from then on. Returns the batches' mean loss. Adds to *seconds, unless that is NULL. */
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, StepSeconds *seconds);
 /* Makes update number `step` (from 0) of the parameters from model->gradients, whose norm is `norm`. Then clips
    queries and keys if train.qk_clip is set. */

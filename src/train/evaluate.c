@@ -31,7 +31,7 @@ Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batches) {
                                    engine->targets + b * T);
         const Batch one = {engine->tokens, engine->targets, B, length};
         sum += engine_pass(engine, &one, &(Pass){.same_parameters = i > 0});
-        e.targets += batch_targets(&one);
+        e.targets += engine->model->targets;
         correct += engine->model->correct;
         e.complete = !interrupt_signal() || i + B == count;
     }

@@ -14,7 +14,7 @@
    six passes or more over the micro-batch. */
 enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
 
-/* Over all models: the worst row, with the combination that has it ("sqrt_dk, pre, 0.2"), and sums. */
+/* The worst row of all models, with the combination that has it ("sqrt_dk, pre, 0.2"), and sums over them. */
 static GradientRow worst;
 static char worst_label[LABEL];
 static size_t compared, rows, failed;
@@ -36,8 +36,9 @@ static void become_double(char **argv) {
 #endif
 }
 
-static const Batch *make_batches(const Corpus *corpus, const Config *c, size_t B) {
-    const size_t T = c->model.context, count = c->train.accumulate;
+/* Returns the micro-batches of the first training step. */
+static const Batch *make_batches(const Corpus *corpus, const Config *c) {
+    const size_t B = c->train.batch, T = c->model.context, count = c->train.accumulate;
     int32_t *ids = memory_make(2 * count * B * T, sizeof *ids, "the batches");
     Batch *batches = memory_make(count, sizeof *batches, "the batches");
     for (size_t m = 0; m < count; m++) {
@@ -49,68 +50,75 @@ static const Batch *make_batches(const Corpus *corpus, const Config *c, size_t B
 }
 
 static void check_config(const Config *c) {
-    static const char WHY[] = "makes constants of one or two numbers, so all gradients are rounding errors: choose";
-    if (c->model.d_model < 3) usage_error("LayerNorm %s model.d_model of 3 or more", WHY);
     if (c->attention.score_precision != PRECISION_FP32)
         usage_error("rounding to attention.score_precision has no derivative to compare with: set it to fp32");
     if (!c->attention.score_gradient)
         usage_error("attention.score_gradient = no leaves out a part of the gradient, so that differences "
                     "do not check W_Q, W_K and what lies before attention: set it to yes");
-    if (c->attention.qk_norm != QK_NORM_NONE && c->model.d_k < 3)
-        usage_error("attention.qk_norm %s model.d_k of 3 or more", WHY);
+    if (c->model.d_model < 3 || (c->attention.qk_norm != QK_NORM_NONE && c->model.d_k < 3))
+        usage_error("normalization makes constants of one or two numbers, so all gradients are rounding errors: set "
+                    "model.d_model and, with attention.qk_norm, model.d_k to 3 or more");
 }
 
-/* Returns whether a row is worse than another: one that fails than one that agrees, and then the one with the larger
-   error. */
+/* Returns whether a row is worse than another, which was checked before it. Of rows that fail, the last in the order of
+   the forward pass is the worst, since there the backward pass first goes wrong. */
 static bool is_worse(const GradientRow *row, const GradientRow *than) {
-    return row->failed != than->failed ? row->failed : row->relative > than->relative;
+    return row->failed || (!than->failed && row->relative >= than->relative);
 }
 
-/* Adds the check of a model to the sums. Its worst row is, of several that fail, the last in the order of the forward
-   pass, since there the backward pass first goes wrong. Prints a line for a combination, which has a label. */
-static void add(const GradientCheck *check, const char *label) {
-    const GradientRow *found = check->rows;
-    for (const GradientRow *row = check->rows; row < check->rows + check->row_count; row++) {
-        if (row->failed || is_worse(row, found)) found = row;
-        compared += row->checked;
-        failed += row->failed;
-    }
-    if (*label) {
-        printf("%-*s %8.1e  %s%s\n", LABEL - 1, label, found->relative, found->name, found->failed ? " FAILED" : "");
-        fflush(stdout);
-    }
-    if (rows == 0 || is_worse(found, &worst)) {
-        worst = *found;
-        snprintf(worst_label, LABEL, "%s", label);
-    }
-    rows += check->row_count;
+static void print_row(const GradientRow *row) {
+    char entries[48], where[48];
+    snprintf(entries, sizeof entries, "%zu/%zu", row->checked, row->count);
+    snprintf(where, sizeof where, "[%zu,%zu]", row->at[0], row->at[1]);
+    printf("%-25s %11s %7.1e ", row->name, entries, row->largest);
+    if (row->zero && !row->failed) puts("zero, as expected");
+    else printf("%+8.1e %8.1e %9s%s\n", row->error, row->relative, where, row->failed ? " FAILED" : "");
+    fflush(stdout);
 }
 
-/* Checks the config's model, with the micro-batches and dropout masks of the first training step. Prints the table or,
-   of a combination, a line. After a caught signal nothing is added. */
-static void check_model(const Config *c, const char *label, size_t threads) {
-    const size_t batch = c->train.batch, shards = c->train.shards, mark = memory_mark();
-    const size_t few = batch < SEQUENCES_MAX ? batch : SEQUENCES_MAX, B = few < shards ? shards : few;
+/* Checks the config's model after the first half of its first training step. Prints the table or, of a combination,
+   which has a label, its worst row. */
+static void check_model(Config *c, const char *label, size_t threads) {
+    const size_t shards = c->train.shards, mark = memory_mark();
     const Corpus corpus = config_corpus(c, NULL);
     const ModelShape shape = model_shape(c, corpus.vocabulary.count);
     Model model;
     Engine engine;
-    model_make(&model, &shape, B, threads, true);
+    if (c->train.batch > SEQUENCES_MAX) c->train.batch = shards > SEQUENCES_MAX ? shards : SEQUENCES_MAX;
+    model_make(&model, &shape, c->train.batch, threads, true);
     engine_make(&engine, c->train.engine, shards, &model);
     gradcheck_parameters(&model, c->model.init, c->train.seed);
+    for (size_t i = 0; i < model.tensors.flat; i++)
+        model.gradients[i] = (real)NAN; /* a step that zeroes gradients must not read them */
+    step_gradients(&engine, &corpus, c, 0, NULL);
     GradientCheck check = {.engine = &engine,
-                           .batches = make_batches(&corpus, c, B),
+                           .batches = make_batches(&corpus, c),
                            .count = c->train.accumulate,
                            .seed = c->train.seed,
-                           .entries = ENTRIES_MAX,
-                           .print = *label ? NULL : stdout};
-    if (!*label)
-        printf("%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %zu\n\n",
-               model.tensors.parameters, check.count, check.count == 1 ? "" : "es", B, B == 1 ? "" : "s", shape.T,
-               c->train.seed);
+                           .entries = ENTRIES_MAX};
     gradcheck_make(&check);
-    gradcheck_run(&check);
-    if (!interrupt_signal()) add(&check, label);
+    if (!*label) {
+        printf("%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %zu\n\n",
+               model.tensors.parameters, check.count, check.count == 1 ? "" : "es", c->train.batch,
+               c->train.batch == 1 ? "" : "s", shape.T, c->train.seed);
+        puts("tensor                       compared largest    error relative     where");
+    }
+    GradientRow found = {0};
+    for (GradientRow row; gradcheck_next(&check, &row);) {
+        if (!*label) print_row(&row);
+        if (is_worse(&row, &found)) found = row;
+        compared += row.checked;
+        failed += row.failed;
+        rows++;
+    }
+    if (*label && !interrupt_signal()) {
+        printf("%-*s %8.1e  %s%s\n", LABEL - 1, label, found.relative, found.name, found.failed ? " FAILED" : "");
+        fflush(stdout);
+    }
+    if (is_worse(&found, &worst)) {
+        worst = found;
+        snprintf(worst_label, LABEL, "%s", label);
+    }
     memory_release(mark);
 }
 
@@ -160,7 +168,7 @@ static int run(const Command *command) {
     if (interrupt_signal()) return interrupt_signal();
     if (axes.count) {
         printf("\nthe worst: %s\n", worst_label);
-        gradcheck_print(&worst, stdout);
+        print_row(&worst);
     }
     conclude();
     return 0;

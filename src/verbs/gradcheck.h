@@ -1,4 +1,4 @@
-/* The check of every parameter's gradient: what the backward pass computes against differences of the loss, sign and
+/* The check of every parameter's gradient: what the backward pass computed against differences of the loss, sign and
    all. Needs the double build; `./train gradcheck` and tests/test_gradients_model.c use it. tests/test_mutants.sh shows
    that it finds mistakes.
 
@@ -9,8 +9,6 @@
    less than differences can tell, 1e-10 of the loss: a mistake of 1e-4 is found down to gradients that are 2e-13 of it.
  */
 #pragma once
-
-#include <stdio.h>
 
 #include "train/engine.h"
 
@@ -36,27 +34,24 @@ typedef struct {
 /* The caller sets the first part: the loss, which is the mean of the mean losses of some micro-batches. Its masks of
    dropout are drawn by seed and micro-step, the same ones every time. */
 typedef struct {
-    Engine *engine;            /* whose model has gradients, and its parameters set */
+    Engine *engine;            /* whose model has its parameters, and their gradients */
     const Batch *batches;      /* (count), with targets, all of the same B and T */
     size_t count;              /* micro-batches */
     uint64_t seed, micro_step; /* micro_step: the first micro-batch's; the others follow */
     size_t entries;            /* at most so many are compared in each row */
-    FILE *print;               /* each row is printed here as soon as it is checked; NULL: nowhere */
 
-    double *losses;    /* (count, B, T) where nothing is perturbed */
-    double loss;       /* their mean */
-    GradientRow *rows; /* (row_count), in the order of the tensors */
-    size_t row_count;
+    real *losses;         /* (count, B, T) where nothing is perturbed */
+    double loss;          /* their mean */
+    size_t tensor, block; /* of the next row */
 } GradientCheck;
 
-/* Makes all memory and computes the losses and gradients. Raises all errors of a check. */
+/* Makes the memory of a check and computes the losses. */
 void gradcheck_make(GradientCheck *check);
 
-/* Fills in check->rows. Every entry of a row is compared or, where there are more than `entries`, a sample drawn by
-   the seed, the largest among them. A row that fails is no error. After a caught signal rows are missing. The
-   parameters are the same afterwards. */
-void gradcheck_run(GradientCheck *check);
-void gradcheck_print(const GradientRow *row, FILE *out);
+/* Checks the next row, in the order of the tensors. Returns false after the last one, or after a caught signal. Every
+   entry of a row is compared or, where there are more than `entries`, a sample drawn by the seed, the largest among
+   them. A row that fails is no error. The parameters are the same afterwards. */
+bool gradcheck_next(GradientCheck *check, GradientRow *row);
 
 /* Initializes the parameters, then adds .3 N(0,1) to tensors of one dimension, since gains of 1 and biases of 0
    would hide mistakes. */

@@ -1,7 +1,10 @@
-/* Compares the gradients of the backward pass with differences of the loss. Each parameter tensor, or each column block
-   of one, has a row in the table, which is printed row by row as the check proceeds. */
+/* Compares the gradients of the backward pass with differences of the loss, row by row: a row is a parameter tensor, or
+   a column block of one. */
+#include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/interrupt.h"
 #include "model/initialization.h"
@@ -15,46 +18,37 @@ static double rounding_of(const GradientCheck *c) { return 4 * DBL_EPSILON * c->
 
 /* --- The loss, and its change where a parameter is perturbed. */
 
-/* Makes the passes of a training step, or only their forward halves. Returns how far the mean loss is above that of
-   c->losses. Differences are summed position by position, so that the rounding of a sum of thousands of losses does not
-   hide what one entry does to them. With the backward passes sets c->losses and their mean. */
-static double make_passes(GradientCheck *c, bool with_backward) {
-    const Shards *shards = &c->engine->shards;
-    const size_t B = c->batches->B, T = c->batches->T;
+/* Returns the losses of a micro-batch, by the forward half of a training pass. */
+static const real *forward(const GradientCheck *c, size_t micro) {
+    const Pass pass = {.training = true, .seed = c->seed, .micro_step = c->micro_step + micro};
+    engine_pass(c->engine, &c->batches[micro], &pass);
+    return c->engine->model->losses;
+}
+
+/* Returns how far the mean loss is above that of c->losses where a parameter is perturbed by delta. Differences are
+   summed position by position, so that the rounding of a sum of thousands of losses does not hide what one entry does
+   to them. */
+static double change(const GradientCheck *c, real *parameter, double delta) {
+    const size_t positions = c->batches->B * c->batches->T;
+    const real unperturbed = *parameter;
     double mean = 0;
-    for (size_t shard = 0; shard < shards->own; shard += shards->at_once) {
-        const Range own = shards_sequences(shards, shard, B);
-        for (size_t micro = 0; micro < c->count; micro++) {
-            const double weight = 1 / ((double)batch_targets(&c->batches[micro]) * (double)c->count);
-            double sum = 0;
-            engine_pass_shards(c->engine, shard, &c->batches[micro],
-                               (Pass){.training = true,
-                                      .seed = c->seed,
-                                      .micro_step = c->micro_step + micro,
-                                      .with_backward = with_backward,
-                                      .zero_gradients = with_backward && micro == 0,
-                                      .batch_weight = 1 / (double)c->count});
-            for (size_t r = own.begin * T; r < own.end * T; r++) {
-                const double loss = (double)c->engine->model->losses[r];
-                sum += loss - c->losses[micro * B * T + r];
-                if (!with_backward) continue;
-                c->losses[micro * B * T + r] = loss;
-                c->loss += loss * weight;
-            }
-            mean += sum * weight;
-        }
-        if (with_backward) engine_end_shards(c->engine, shard);
+    *parameter = unperturbed + (real)delta;
+    for (size_t micro = 0; micro < c->count; micro++) {
+        const real *losses = forward(c, micro), *before = c->losses + micro * positions;
+        double sum = 0;
+        for (size_t i = 0; i < positions; i++) sum += (double)(losses[i] - before[i]);
+        mean += sum / (double)c->engine->model->targets / (double)c->count;
     }
+    *parameter = unperturbed;
     return mean;
 }
 
-/* Returns the change of the loss where a parameter is perturbed by delta. */
-static double change(GradientCheck *c, real *parameter, double delta) {
-    const real unperturbed = *parameter;
-    *parameter = unperturbed + (real)delta;
-    const double mean = make_passes(c, false);
-    *parameter = unperturbed;
-    return mean;
+void gradcheck_make(GradientCheck *c) {
+    const size_t positions = c->batches->B * c->batches->T;
+    c->losses = memory_make(c->count * positions, sizeof *c->losses, "the check of gradients");
+    c->loss = change(c, c->engine->model->parameters, 0); /* above losses of 0 */
+    for (size_t micro = 0; micro < c->count; micro++)
+        memcpy(c->losses + micro * positions, forward(c, micro), positions * sizeof *c->losses);
 }
 
 /* --- The comparison. */
@@ -69,7 +63,7 @@ static double change(GradientCheck *c, real *parameter, double delta) {
 
    A difference across a kink of ReLU is not a derivative. Then the slope on the side of the parameter without the kink,
    however near that is, is the derivative, or on the kink itself one of the two that ReLU may have there. */
-static double error_at(GradientCheck *c, real *parameter, double gradient, double scale) {
+static double error_at(const GradientCheck *c, real *parameter, double gradient, double scale) {
     const size_t sides = ACTIVATIONS[c->engine->model->shape.activation].has_kinks ? 3 : 1;
     const double tolerance = GRADCHECK_TOLERANCE * scale;
     double h = fmin(rounding_of(c) / (tolerance / 100), WIDEST), error = INFINITY;
@@ -91,32 +85,29 @@ static double error_at(GradientCheck *c, real *parameter, double gradient, doubl
     return error;
 }
 
-/* Compares an entry of a row's tensor and notes the largest error. */
-static void compare_entry(GradientCheck *c, GradientRow *row, size_t entry) {
-    const Model *m = c->engine->model;
-    const size_t at = row->tensor->offset + entry;
-    const double error = error_at(c, m->parameters + at, (double)m->gradients[at], row->scale);
-    if (row->checked++ && fabs(error) <= fabs(row->error)) return;
-    row->error = error;
-    row->at[0] = entry / row->tensor->width;
-    row->at[1] = entry % row->tensor->width;
-}
-
 /* Compares entries of a row: one from each of up to c->entries equal ranges, among them that with index `largest`,
-   which has the largest gradient. */
-static void compare(GradientCheck *c, GradientRow *row, size_t largest) {
-    const Rng rng = rng_make(c->seed, RNG_SAMPLE, (uint32_t)(row - c->rows));
+   which has the largest gradient. Notes the largest error. */
+static void compare(const GradientCheck *c, GradientRow *row, size_t largest) {
+    const Model *m = c->engine->model;
+    const Tensor *t = row->tensor;
+    const Rng rng = rng_make(c->seed, RNG_SAMPLE, (uint32_t)(t->offset + row->columns.begin));
     const size_t ranges = row->count < c->entries ? row->count : c->entries, columns = range_size(row->columns);
-    for (size_t n = 0; n < ranges && !isinf(row->error) && !interrupt_signal(); n++) {
-        const size_t begin = row->count * n / ranges, end = row->count * (n + 1) / ranges;
+    assert(columns > 0);
+    for (; row->checked < ranges && !isinf(row->error) && !interrupt_signal(); row->checked++) {
+        const size_t begin = row->count * row->checked / ranges, end = row->count * (row->checked + 1) / ranges;
         const bool has_largest = begin <= largest && largest < end;
-        const size_t i = has_largest ? largest : begin + rng_below(&rng, n, end - begin);
-        compare_entry(c, row, i / columns * row->tensor->width + row->columns.begin + i % columns);
+        const size_t i = has_largest ? largest : begin + rng_below(&rng, row->checked, end - begin);
+        const size_t at[] = {i / columns, row->columns.begin + i % columns},
+                     entry = t->offset + at[0] * t->width + at[1];
+        const double error = error_at(c, m->parameters + entry, (double)m->gradients[entry], row->scale);
+        if (row->checked > 0 && fabs(error) <= fabs(row->error)) continue;
+        row->error = error;
+        memcpy(row->at, at, sizeof at);
     }
 }
 
 /* Counts the row's entries, finds the largest gradients, where one that is no number counts as infinite, and sets the
-   scale. Returns which entry of the row has its largest. */
+   row's scale. Returns which entry of the row has its largest. */
 static size_t find_largest(const GradientCheck *c, GradientRow *row) {
     const Tensor *t = row->tensor;
     double whole = 0; /* the largest of the whole tensor */
@@ -137,43 +128,21 @@ static size_t find_largest(const GradientCheck *c, GradientRow *row) {
     return at;
 }
 
-void gradcheck_print(const GradientRow *row, FILE *out) {
-    char compared[48], where[48];
-    snprintf(compared, sizeof compared, "%zu/%zu", row->checked, row->count);
-    snprintf(where, sizeof where, "[%zu,%zu]", row->at[0], row->at[1]);
-    fprintf(out, "%-25s %11s %7.1e ", row->name, compared, row->largest);
-    if (row->zero && !row->failed) fprintf(out, "zero, as expected\n");
-    else fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where, row->failed ? " FAILED" : "");
-    fflush(out);
-}
-
-static void check_block(GradientCheck *c, const Tensor *t, const ColumnBlock *block) {
-    GradientRow *row = &c->rows[c->row_count++];
+bool gradcheck_next(GradientCheck *c, GradientRow *row) {
+    const TensorTable *tensors = &c->engine->model->tensors;
+    if (c->tensor == tensors->count || interrupt_signal()) return false;
+    const Tensor *t = &tensors->items[c->tensor];
+    const ColumnBlock *block = &t->blocks[c->block++];
     *row = (GradientRow){.tensor = t, .columns = {block->begin, block->end}};
     snprintf(row->name, sizeof row->name, "%s%s%s", t->name, *block->name ? " " : "", block->name);
     compare(c, row, find_largest(c, row));
     row->failed = !(fabs(row->error) <= GRADCHECK_TOLERANCE * row->scale) || isinf(row->scale);
     row->relative = row->error == 0 ? 0 : fabs(row->error) / row->scale;
-    if (c->print && !interrupt_signal()) gradcheck_print(row, c->print);
-}
-
-void gradcheck_make(GradientCheck *c) {
-    static const char WHAT[] = "the check of gradients";
-    const Model *m = c->engine->model;
-    c->losses = memory_make(c->count * c->batches->B * c->batches->T, sizeof *c->losses, WHAT);
-    c->rows = memory_make(COLUMN_BLOCKS_MAX * m->tensors.count, sizeof *c->rows, WHAT);
-    for (size_t i = 0; i < m->tensors.flat; i++)
-        m->gradients[i] = (real)NAN; /* a pass that zeroes gradients must not read them */
-    make_passes(c, true);
-    if (make_passes(c, false) != 0)
-        runtime_error("the forward pass alone gives another loss than the forward and backward pass");
-}
-
-void gradcheck_run(GradientCheck *c) {
-    const TensorTable *tensors = &c->engine->model->tensors;
-    if (c->print) fputs("tensor                       compared largest    error relative     where\n", c->print);
-    for (const Tensor *t = tensors->items; t < tensors->items + tensors->count; t++)
-        for (size_t i = 0; i < t->block_count && !interrupt_signal(); i++) check_block(c, t, &t->blocks[i]);
+    if (c->block == t->block_count) {
+        c->tensor++;
+        c->block = 0;
+    }
+    return !interrupt_signal();
 }
 
 void gradcheck_parameters(Model *model, Init init, uint64_t seed) {

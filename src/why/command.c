@@ -1,7 +1,5 @@
 /* The verb why, and the functions that run.c and sweep.c share: paragraphs, which are printed in lines of 80 columns,
    and the losses of n-gram tables, which are the baselines of other losses. */
-#include <math.h>
-#include <string.h>
 
 #include "why/why.h"
 
