@@ -48,16 +48,16 @@ static void every_combination(void **state) {
         char name[64];
         Case c = {.name = name,
                   .post = n & 1,
-                  .relu = n & 2,
+                  .activation = n & 2 ? ACTIVATION_RELU : ACTIVATION_GELU,
                   .no_bias = n & 4,
                   .untied = n & 8,
                   .dropout = n & 16 ? .2 : 0,
                   .init = __builtin_parity(n) ? INIT_TORCH : INIT_UNIT,
                   .threads = 1 + (n ^ n >> 2) % 3,
                   .mistake = 1e-4};
-        snprintf(name, sizeof name, "%s-norm %s%s%s%s%s", c.post ? "post" : "pre", c.relu ? "relu" : "gelu",
-                 c.no_bias ? "" : " bias", c.untied ? "" : " tied", c.dropout > 0 ? " dropout" : "",
-                 c.init == INIT_TORCH ? " torch" : "");
+        snprintf(name, sizeof name, "%s-norm %s%s%s%s%s", c.post ? "post" : "pre",
+                 c.activation == ACTIVATION_RELU ? "relu" : "gelu", c.no_bias ? "" : " bias", c.untied ? "" : " tied",
+                 c.dropout > 0 ? " dropout" : "", c.init == INIT_TORCH ? " torch" : "");
         check_case(&c);
     }
 }
@@ -71,7 +71,7 @@ static void every_edge(void **state) {
    bias is wrong by `mistake`, relative to the row's largest. */
 static void check_near_kink(GradientCheck *check, double distance, double mistake) {
     enum { UNIT = 3, ROW = 8 };
-    const Case c = {.name = "near a kink", .relu = true, .L = 1};
+    const Case c = {.name = "near a kink", .activation = ACTIVATION_RELU, .L = 1};
     Setup u;
     setup(&u, &c, true);
     const size_t bias = tensor_find(&u.model.tensors, FC_B, 0)->offset, F = u.model.shape.F;

@@ -57,7 +57,7 @@ static void every_combination(void **state) {
         char name[64];
         Case c = {.name = name,
                   .post = n & 1,
-                  .relu = n & 2,
+                  .activation = n & 2 ? ACTIVATION_RELU : ACTIVATION_GELU,
                   .no_bias = n & 4,
                   .untied = n & 8,
                   .divisor = {(ScaleMode)(n / 16), n / 16 == SCALE_SQRT_DMODEL ? 12 : 3.7},

@@ -36,11 +36,11 @@ static void layernorm_extremes(void **state) {
 static void activation_extremes(void **state) {
     (void)state;
     real x[6] = {0, -0.0, NAN, 5, -1000, 1000}, dy[6] = {3, 3, 3, NAN, 3, 3}, y[6], dx[6], derivative[6];
-    ACTIVATIONS[1].forward(y, derivative, x, 6);
+    ACTIVATIONS[ACTIVATION_RELU].forward(y, derivative, x, 6);
     activation_backward(dx, dy, derivative, 6);
     assert_that(y[0] == 0 && y[1] == 0 && dx[0] == 0 && dx[1] == 0, "ReLU at 0");
     assert_that(isnan(y[2]) && isnan(dx[3]), "ReLU keeps NaN");
-    ACTIVATIONS[0].forward(y, derivative, x, 6);
+    ACTIVATIONS[ACTIVATION_GELU].forward(y, derivative, x, 6);
     activation_backward(dx, dy, derivative, 6);
     assert_that(y[0] == 0 && isnan(y[2]) && isnan(dx[2]) && isnan(dx[3]), "GELU at 0 and NaN");
     assert_that(y[4] == 0 && y[5] == 1000 && dx[4] == 0 && dx[5] == 3, "GELU far out");
