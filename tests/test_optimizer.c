@@ -144,7 +144,7 @@ static const real *after_a_step(const Config *c, double qk_lr_scale) {
 /* W_Q, W_K and their biases change by qk_lr_scale times as much as otherwise, if nothing decays; with 0 they stay as
    they are, to the bit, without decay. All else is the same. */
 static void qk_lr_scale(void **state) {
-    for (OptimizerKind kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_MUON; kind++) {
+    for (OptimizerKind kind = 0; kind < OPTIMIZER_COUNT; kind++) {
         Config *c = config_of(kind);
         const TensorTable table = tensors_make(&SHAPE);
         support_stream = 0;
@@ -271,8 +271,8 @@ static void muon_threads(void **state) {
    muon_lr * weight_decay, the others by lr * adamw_decay. */
 static void decay_alone(void **state) {
     (void)state;
-    for (int kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_MUON; kind++) {
-        const Config *c = config_of((OptimizerKind)kind);
+    for (OptimizerKind kind = 0; kind < OPTIMIZER_COUNT; kind++) {
+        const Config *c = config_of(kind);
         Optimizer o;
         const TensorTable table = tensors_make(&SHAPE);
         optimizer_make(&o, c, &table, 2);
