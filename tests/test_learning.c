@@ -75,9 +75,9 @@ static void memorises_a_text(void **state) {
     assert_int_equal(strlen(text), 2 * (config.model.context + 1));
     train("run", 1);
     const Table *m = read_metrics("run");
-    assert_true(last_of(m, TRAIN_LOSS) < 0.05);
+    assert_true(last_of(m, METRICS_TRAIN_LOSS) < 0.05);
     for (size_t i = 0; i < m->rows; i++) /* logits of size 10, each some thirty roundings of 2^-24 away */
-        assert_close(m->at[i][VAL_LOSS], m->at[i][TRAIN_LOSS], 2e-5, "row %zu", i);
+        assert_close(m->at[i][METRICS_VAL_LOSS], m->at[i][METRICS_TRAIN_LOSS], 2e-5, "row %zu", i);
 }
 
 int main(void) {

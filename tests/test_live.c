@@ -75,10 +75,12 @@ static void trains_as_the_program(void **state) {
         const TensorTable *table;
         for (size_t step = 0; step <= 12; step++) {
             assert_true(live_evaluates(live) == (step % 6 == 0) && live_measures(live) == (step % 6 == 0));
-            if (step % 6 == 0) assert_close(logs_rounded(live_evaluate(live)), logged->at[step][VAL_LOSS], 0, "%zu", i);
+            if (step % 6 == 0)
+                assert_close(logs_rounded(live_evaluate(live)), logged->at[step][METRICS_VAL_LOSS], 0, "%zu", i);
             if (step == 12) break;
             assert_int_equal(live_steps(live), step);
-            assert_close(logs_rounded(live_step(live)), logged->at[step][TRAIN_LOSS], 0, "mode %zu, step %zu", i, step);
+            assert_close(logs_rounded(live_step(live)), logged->at[step][METRICS_TRAIN_LOSS], 0, "mode %zu, step %zu",
+                         i, step);
         }
         assert_true(live_last(live) == 12 && strstr(live_config(live), "steps = 12\n"));
         const char *saved = numbers_of("run", &size);

@@ -24,7 +24,7 @@ static void a_runs_logs(void **state) {
     assert_int_equal(logs_read_any(temporary, LOG_METRICS).rows, 0);
     table = logs_read_any(in("run"), LOG_METRICS);
     assert_same_table(&table, read_metrics("run"));
-    assert_true(log_last(&table, METRICS_VAL_LOSS) == last_of(read_metrics("run"), VAL_LOSS));
+    assert_true(log_last(&table, METRICS_VAL_LOSS) == last_of(read_metrics("run"), METRICS_VAL_LOSS));
     char *header = contents(in("run/attention.csv"), NULL);
     header[strcspn(header, "\n")] = 0;
     table = logs_read(in("run"), LOG_ATTENTION);

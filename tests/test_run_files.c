@@ -72,17 +72,18 @@ static void metrics(void **state) {
     double best = INFINITY;
     for (size_t i = 0; i < m->rows; i++) {
         const double *row = m->at[i];
-        assert_close(row[STEP], steps[i], 0, "step of row %zu", i);
-        assert_close(row[TOKENS], steps[i] * 2 * 4 * 16, 0, "tokens of row %zu", i);
-        assert_close(row[LR], learning_rate(&config, (size_t)steps[i]), 1e-7 * row[LR], "lr of row %zu", i);
-        assert_true(row[SECONDS] >= 0 && (i == 0 || row[SECONDS] >= m->at[i - 1][SECONDS]));
-        assert_int_equal(isfinite(row[VAL_LOSS]) != 0, (int)steps[i] % 20 == 0);
-        assert_true(row[TRAIN_LOSS] > 0 && row[GRAD_NORM] > 0);
-        if (isfinite(row[VAL_LOSS])) best = fmin(best, row[VAL_LOSS]);
+        assert_close(row[METRICS_STEP], steps[i], 0, "step of row %zu", i);
+        assert_close(row[METRICS_TOKENS], steps[i] * 2 * 4 * 16, 0, "tokens of row %zu", i);
+        assert_close(row[METRICS_LR], learning_rate(&config, (size_t)steps[i]), 1e-7 * row[METRICS_LR], "lr of row %zu",
+                     i);
+        assert_true(row[METRICS_SECONDS] >= 0 && (i == 0 || row[METRICS_SECONDS] >= m->at[i - 1][METRICS_SECONDS]));
+        assert_int_equal(isfinite(row[METRICS_VAL_LOSS]) != 0, (int)steps[i] % 20 == 0);
+        assert_true(row[METRICS_TRAIN_LOSS] > 0 && row[METRICS_GRAD_NORM] > 0);
+        if (isfinite(row[METRICS_VAL_LOSS])) best = fmin(best, row[METRICS_VAL_LOSS]);
     }
     assert_close(described("run", "steps"), 60, 0, "steps");
-    assert_close(described("run", "train_loss"), last_of(m, TRAIN_LOSS), 0, "training loss");
-    assert_close(described("run", "val_loss"), last_of(m, VAL_LOSS), 0, "validation loss");
+    assert_close(described("run", "train_loss"), last_of(m, METRICS_TRAIN_LOSS), 0, "training loss");
+    assert_close(described("run", "val_loss"), last_of(m, METRICS_VAL_LOSS), 0, "validation loss");
     assert_close(described("run", "best_val_loss"), best, 0, "best validation loss");
 }
 
@@ -107,11 +108,11 @@ static void intervals(void **state) {
         const Table *m = read_metrics(name);
         const Table *a = read_table(in(path), log_header(LOG_ATTENTION));
         size_t evaluations = 0, expected = n == 1 ? 8 : cases[n].rows;
-        for (size_t i = 0; i < m->rows; i++) evaluations += isfinite(m->at[i][VAL_LOSS]) != 0;
+        for (size_t i = 0; i < m->rows; i++) evaluations += isfinite(m->at[i][METRICS_VAL_LOSS]) != 0;
         assert_int_equal(m->rows, expected);
         assert_int_equal(evaluations, cases[n].evaluations);
         assert_int_equal(a->rows, cases[n].measurements * 2);
-        assert_close(m->at[m->rows - 1][STEP], 17, 0, "last step");
+        assert_close(m->at[m->rows - 1][METRICS_STEP], 17, 0, "last step");
     }
 }
 
@@ -124,9 +125,9 @@ static void doubling_intervals(void **state) {
     train("run", 1);
     const Table *m = read_metrics("run");
     for (size_t i = 0, n = 0; i < m->rows; i++) {
-        if (!isfinite(m->at[i][VAL_LOSS])) continue;
+        if (!isfinite(m->at[i][METRICS_VAL_LOSS])) continue;
         assert_in_range(n, 0, COUNT_OF(steps) - 1);
-        assert_close(m->at[i][STEP], steps[n++], 0, "an evaluated step");
+        assert_close(m->at[i][METRICS_STEP], steps[n++], 0, "an evaluated step");
     }
     const Table *a = read_table(in("run/attention.csv"), log_header(LOG_ATTENTION));
     assert_int_equal(a->rows, COUNT_OF(steps) * 2);
@@ -208,10 +209,10 @@ static void opened_again(void **state) {
             const Evaluation e = evaluate_run(&run, &model);
             memory_release(mark);
             assert_true(e.complete);
-            assert_close(e.loss, m->at[m->rows - 1][VAL_LOSS], 1e-6 * e.loss, "loss of %s", name);
+            assert_close(e.loss, m->at[m->rows - 1][METRICS_VAL_LOSS], 1e-6 * e.loss, "loss of %s", name);
             if (batch > 0) continue; /* in the run's own batches it is the same to the last digit */
             snprintf(got, sizeof got, "%.7g", e.loss);
-            snprintf(expected, sizeof expected, "%.7g", m->at[m->rows - 1][VAL_LOSS]);
+            snprintf(expected, sizeof expected, "%.7g", m->at[m->rows - 1][METRICS_VAL_LOSS]);
             assert_string_equal(got, expected);
         }
     }
@@ -225,8 +226,8 @@ static void write_page_of(const Directory *directory) {
     (void)directory;
     assert_true(path_exists(in("run/loss.png")));
     const Table *m = read_metrics("run");
-    assert_true(isfinite(m->at[m->rows - 1][VAL_LOSS]));
-    if (pages == 0) assert_close(m->at[m->rows - 1][STEP], 0, 0, "the first evaluation");
+    assert_true(isfinite(m->at[m->rows - 1][METRICS_VAL_LOSS]));
+    if (pages == 0) assert_close(m->at[m->rows - 1][METRICS_STEP], 0, 0, "the first evaluation");
     if (pages++ == 0) runtime_error("no space");
 }
 

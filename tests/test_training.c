@@ -43,10 +43,11 @@ static void every_choice(void **state) {
         configure(overrides);
         train(name, 1);
         const Table *m = read_metrics(name);
-        assert_that(last_of(m, VAL_LOSS) < first_of(m, VAL_LOSS) - 0.3, "%s %s: from %g to %g", c[0], c[1] ? c[1] : "",
-                    first_of(m, VAL_LOSS), last_of(m, VAL_LOSS));
+        assert_that(last_of(m, METRICS_VAL_LOSS) < first_of(m, METRICS_VAL_LOSS) - 0.3, "%s %s: from %g to %g", c[0],
+                    c[1] ? c[1] : "", first_of(m, METRICS_VAL_LOSS), last_of(m, METRICS_VAL_LOSS));
         assert_that(!same_parameters("plain", name), "%s changes nothing", c[0]);
-        for (size_t i = 0; i < m->rows; i++) assert_true(isfinite(m->at[i][TRAIN_LOSS]) && m->at[i][GRAD_NORM] > 0);
+        for (size_t i = 0; i < m->rows; i++)
+            assert_true(isfinite(m->at[i][METRICS_TRAIN_LOSS]) && m->at[i][METRICS_GRAD_NORM] > 0);
         memory_release(mark);
     }
 }

@@ -89,7 +89,6 @@ static inline const Table *read_table(const char *path, const char *header) {
     return table;
 }
 
-enum { STEP, TOKENS, SECONDS, LR, TRAIN_LOSS, VAL_LOSS, GRAD_NORM, VAL_ACCURACY };
 static inline const Table *read_metrics(const char *run) {
     char path[128];
     snprintf(path, sizeof path, "%s/metrics.csv", run);
