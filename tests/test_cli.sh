@@ -224,7 +224,7 @@ fi
 mkdir begun && : >begun/run.json.new
 ends 0 "$train" tiny.ini --out begun --quiet
 check "files left in begun" "" "$(ls begun/*.new 2>/dev/null)"
-for name in / .. ours/..; do refuses 2 'log.out = .* does not end in the name of a directory' "$train" tiny.ini --set log.out=$name; done
+for name in / // . .. ours/.. ours/../; do refuses 2 'log.out = .* does not end in the name of a directory' "$train" tiny.ini --set log.out=$name; done
 cp -R ours again && cp -R ours before
 ends 0 "$train" tiny.ini --out again/../again --force --quiet
 check "what --force moved" "" "$(diff -r before again.old)"

@@ -231,13 +231,6 @@ static void abandoned(void **state) {
     shell("diff -r kept run && diff -r kept run.old && test -z \"$(ls -A away)\"");
 }
 
-static void no_new_name(void **state) {
-    (void)state;
-    static const char *const names[] = {"/", "//", ".", "..", "a/..", "a/../"};
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        assert_refused("does not end in the name", make(NULL, names[i], false));
-}
-
 /* --force is refused, and nothing is moved, for a link, a parent that cannot be written, a process in the directory
    or in a run of the sweep that it holds. */
 static void not_moved(void **state) {
@@ -280,18 +273,6 @@ static void locked(void **state) {
     }
 }
 
-static void impossible(void **state) {
-    (void)state;
-    char lengthy[5000];
-    put_text("file", "x");
-    assert_false(works(make(NULL, in("file/run"), false)));
-    assert_false(works(make(in("file/run"), NULL, true)));
-    memset(lengthy, 'x', sizeof lengthy - 1);
-    lengthy[sizeof lengthy - 1] = 0;
-    assert_false(works(make(lengthy, NULL, false)));
-    assert_false(works(make("", NULL, false)));
-}
-
 static void description(void **state) {
     (void)state;
     Json *run = run_description("./train \"a b\" --set x=\\ é", 3);
@@ -312,32 +293,12 @@ static void description(void **state) {
     assert_int_equal(end, 20);
 }
 
-/* A command line is bytes: one that is not UTF-8 must not end a run. */
-static void description_of_any_bytes(void **state) {
-    (void)state;
-    Json *run = run_description("./train caf\xE9.ini \xC3", 1);
-    run_description_save(run, directory_open(temporary));
-    size_t size;
-    const char *text = contents(in("run.json"), &size);
-    const Json *read = js_parse(text, size, "run.json");
-    assert_non_null(strstr(js_as_text(js_get(read, "command")), "./train caf"));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(next_free_name),
-        TEMPORARY_TEST(slash_at_the_end),
-        TEMPORARY_TEST(named_and_there),
-        TEMPORARY_TEST(moved),
-        TEMPORARY_TEST(through_itself),
-        TEMPORARY_TEST(unused),
-        TEMPORARY_TEST(abandoned),
-        TEMPORARY_TEST(no_new_name),
-        TEMPORARY_TEST(not_moved),
-        TEMPORARY_TEST(locked),
-        TEMPORARY_TEST(impossible),
+        TEMPORARY_TEST(next_free_name), TEMPORARY_TEST(slash_at_the_end), TEMPORARY_TEST(named_and_there),
+        TEMPORARY_TEST(moved),          TEMPORARY_TEST(through_itself),   TEMPORARY_TEST(unused),
+        TEMPORARY_TEST(abandoned),      TEMPORARY_TEST(not_moved),        TEMPORARY_TEST(locked),
         TEMPORARY_TEST(description),
-        TEMPORARY_TEST(description_of_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
