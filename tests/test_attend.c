@@ -1,5 +1,5 @@
-/* The verb attend: what it computes is what the model computes, and what it prints, in CSV and in a terminal, is that.
- */
+/* The verb attend: what it computes is what the run logged, which test_snapshot.c compares with queries and keys, and
+   what it prints, in CSV and in a terminal, is that. */
 #include "training.h"
 
 #include "base/safetensors.h"
@@ -38,38 +38,6 @@ static FILE *print_into(void) {
 static char *what_was_printed(void) {
     assert_int_equal(fflush(printed), 0);
     return contents(in("printed"), NULL);
-}
-
-/* Another text than the run's own: weights from the queries and keys of a forward pass, by their definition. */
-static void of_the_model(void **state) {
-    (void)state;
-    static const char text[] = "answer softly.\n";
-    enum { T = sizeof text - 1 };
-    int32_t ids[T];
-    CONFIGURE("model.layers=2", "attention.scale_divisor=3", "train.steps=10", "log.attention_text=the keys");
-    make_run();
-    attend_to(text, T);
-    assert_true(snapshot.L == 2 && snapshot.H == 2 && snapshot.T == T && snapshot.step == 10);
-    run_load_model(&run, &model, 1, 1);
-    for (size_t i = 0; i < T; i++) {
-        assert_int_equal(snapshot.text[i], text[i]);
-        ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
-    }
-    model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = T});
-    for (size_t head = 0; head < 4; head++)
-        for (size_t i = 0; i < T; i++) {
-            const real *q = model.blocks[head / 2].qkv.values + i * 96 + head % 2 * 16;
-            double scores[T], sum = 0;
-            for (size_t j = 0; j <= i; j++) {
-                scores[j] = dot(q, model.blocks[head / 2].qkv.values + j * 96 + 32 + head % 2 * 16, 16);
-                sum += exp(scores[j] / 3);
-            }
-            for (size_t j = 0; j <= i; j++) {
-                const size_t at = (head * T + i) * T + j;
-                assert_close(snapshot.attention.scores[at], scores[j], 1e-4, "score %zu of head %zu", at, head);
-                assert_close(snapshot.attention.weights[at], exp(scores[j] / 3) / sum, 1e-5, "weight %zu", at);
-            }
-        }
 }
 
 /* On the text that the run logged, the checkpoint's model attends as the log says, to the bit. */
@@ -373,17 +341,11 @@ static void many_heads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ATTEND_TEST(of_the_model),
-        ATTEND_TEST(as_it_was_logged),
-        ATTEND_TEST(texts),
-        ATTEND_TEST(statistics),
-        ATTEND_TEST(csv),
-        ATTEND_TEST(safetensors),
-        ATTEND_TEST(in_numbers),
-        ATTEND_TEST(in_colors),
-        ATTEND_TEST(fits_in_a_line),
-        ATTEND_TEST(many_heads),
-        ATTEND_TEST(width_and_colors_of_a_stream),
+        ATTEND_TEST(as_it_was_logged), ATTEND_TEST(texts),
+        ATTEND_TEST(statistics),       ATTEND_TEST(csv),
+        ATTEND_TEST(safetensors),      ATTEND_TEST(in_numbers),
+        ATTEND_TEST(in_colors),        ATTEND_TEST(fits_in_a_line),
+        ATTEND_TEST(many_heads),       ATTEND_TEST(width_and_colors_of_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
