@@ -53,21 +53,6 @@ static void failures_are_the_runs_own(void **state) {
     assert_same_sweep("straight", "sweep");
 }
 
-/* --force: the old sweep is whole in sweep.old, however the new one ends. */
-static void force_moves_the_old_sweep(void **state) {
-    (void)state;
-    CONFIGURE(FOUR);
-    sweep("sweep", 2);
-    assert_true(shell("cp -a sweep first"));
-    sweep_failing("sweep", true);
-    assert_result("sweep", "failed");
-    assert_true(shell("diff -r first sweep.old"));
-    sweep_with(NULL, "sweep", 2, true);
-    assert_same_sweep("first", "sweep");
-    assert_true(shell("diff -r first sweep.old"));
-    assert_result("sweep.old-2", "failed");
-}
-
 /* A directory in a run's place is not lost: a run of this program is moved, and anything else is not trained over. */
 static void what_is_not_ours_stays(void **state) {
     (void)state;
@@ -494,7 +479,6 @@ static void stopped_and_continued(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(failures_are_the_runs_own),
-        SWEEP_TEST(force_moves_the_old_sweep),
         SWEEP_TEST(what_is_not_ours_stays),
         SWEEP_TEST(changes_are_refused),
         SWEEP_TEST(made_again),
