@@ -228,19 +228,6 @@ static void stops_anywhere(void **state) {
     }
 }
 
-/* With a constant learning rate a run whose steps were raised is the longer run. */
-static void steps_raised(void **state) {
-    (void)state;
-    CHILDREN_TRAIN("train.min_lr=1e-2", "model.dropout=0.1");
-    assert_int_equal(run("whole", 1, -1, -1), 0);
-    CHILDREN_TRAIN("train.min_lr=1e-2", "model.dropout=0.1", "train.steps=4");
-    assert_int_equal(run("run", 1, -1, -1), 0);
-    assert_int_equal(resume("run", -1, -1), 100);
-    assert_int_equal(child("resume", in("run"), "train.steps=8", 0, -1, -1), 0);
-    assert_same_run("whole", "run");
-    assert_int_equal(child("resume", in("run"), "train.steps=8", 0, -1, -1), 100);
-}
-
 /* A run that was made longer has the best parameters of the longer run, also where the last evaluation of the shorter
    one, which the longer one does not make, found better ones; and wherever either of them dies. */
 static void best_of_the_longer_run(void **state) {
@@ -329,10 +316,8 @@ static void one_process_at_a_time(void **state) {
 int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(dies_anywhere),          TRAINING_TEST(stops_anywhere),
-        TRAINING_TEST(steps_raised),           TRAINING_TEST(free_keys),
-        TRAINING_TEST(one_process_at_a_time),  TRAINING_TEST(no_former_end),
-        TRAINING_TEST(best_of_the_longer_run),
+        TRAINING_TEST(dies_anywhere),         TRAINING_TEST(stops_anywhere), TRAINING_TEST(free_keys),
+        TRAINING_TEST(one_process_at_a_time), TRAINING_TEST(no_former_end),  TRAINING_TEST(best_of_the_longer_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
