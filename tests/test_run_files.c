@@ -9,47 +9,6 @@
 #include "train/evaluate.h"
 #include "train/optimizer.h"
 
-static void every_file(void **state) {
-    (void)state;
-    static const char *const names[] = {
-        "config.ini",
-        "vocab.json",
-        "run.json",
-        "metrics.csv",
-        "attention.csv",
-        "loss.png",
-        "samples.txt",
-        "checkpoint/last.safetensors",
-        "checkpoint/best.safetensors",
-        "attention/step000000_layer0.png",
-        "attention/step000025_layer0.png",
-        "attention/step000050_layer1.png",
-        "attention/step000060_layer1.png",
-        "attention/step000000.safetensors",
-        "attention/step000060.safetensors",
-    };
-    CONFIGURE("model.layers=2");
-    train("run", 1);
-    assert_string_equal(outcome.run.directory, in("run"));
-    for (size_t n = 0; n < COUNT_OF(names); n++) {
-        char path[256];
-        size_t size;
-        snprintf(path, sizeof path, "run/%s", names[n]);
-        const char *data = contents(in(path), &size);
-        assert_true(size > 10);
-        if (strstr(path, ".png")) assert_memory_equal(data, "\x89PNG\r\n\x1A\n", 8);
-    }
-    DIR *checkpoint = opendir(in("run/checkpoint")); /* no file is left over from writing */
-    size_t entries = 0;
-    assert_non_null(checkpoint);
-    for (struct dirent *e; (e = readdir(checkpoint)) != NULL;) entries += e->d_name[0] != '.';
-    closedir(checkpoint);
-    assert_int_equal(entries, 2);
-    size_t samples = 0;
-    for (const char *at = contents(in("run/samples.txt"), NULL); (at = strstr(at, "step")) != NULL; at++) samples++;
-    assert_int_equal(samples, 4);
-}
-
 /* A number of a run's run.json. */
 static double described(const char *run, const char *key) {
     char path[64];
@@ -85,6 +44,10 @@ static void metrics(void **state) {
     assert_close(described("run", "train_loss"), last_of(m, METRICS_TRAIN_LOSS), 0, "training loss");
     assert_close(described("run", "val_loss"), last_of(m, METRICS_VAL_LOSS), 0, "validation loss");
     assert_close(described("run", "best_val_loss"), best, 0, "best validation loss");
+    size_t samples = 0;
+    for (const char *at = contents(in("run/samples.txt"), NULL); (at = strstr(at, "==== step")) != NULL; at++)
+        samples++;
+    assert_int_equal(samples, 4);
 }
 
 /* The logs have rows at the start, at every step asked for, and at the end, in order. Some intervals do not divide
@@ -249,10 +212,13 @@ static void page_while_training(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(every_file),         TRAINING_TEST(metrics),
-        TRAINING_TEST(intervals),          TRAINING_TEST(attention_table),
-        TRAINING_TEST(description),        TRAINING_TEST(opened_again),
-        TRAINING_TEST(doubling_intervals), TRAINING_TEST(page_while_training),
+        TRAINING_TEST(metrics),
+        TRAINING_TEST(intervals),
+        TRAINING_TEST(attention_table),
+        TRAINING_TEST(description),
+        TRAINING_TEST(opened_again),
+        TRAINING_TEST(doubling_intervals),
+        TRAINING_TEST(page_while_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
