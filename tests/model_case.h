@@ -25,7 +25,6 @@ typedef struct {
     bool post, no_bias, untied, plain;
     ActivationFunction activation;
     double dropout;
-    double mistake; /* relative, that a check of gradients must find; 0: is not tried */
     ScaleDivisor divisor;
     Init init;
 } Case;
