@@ -1,5 +1,5 @@
-/* The passes of the whole model in double precision: what a position sees, and the guarantees about slices, masks of
-   dropout and sizes. */
+/* The passes of the whole model in double precision: what a position sees, and the guarantees about masks of dropout
+   and sizes. Slices without dropout are in test_gradients_plain.c. */
 #include "model_case.h"
 
 static double forward_with_dropout(Setup *u) {
@@ -44,27 +44,6 @@ static void dropout_is_drawn_by_step(void **state) {
     assert_true(backward(&u, 1, true) == first);
     const Pass other = training_pass(SEED + 1, u.micro_step, 1, true);
     assert_true(model_pass(&u.model, &u.batch, &other) != first);
-    teardown(&u);
-}
-
-/* A batch of three slices has the gradients that its sequences have one by one, summed. */
-static void slices_add_up(void **state) {
-    (void)state;
-    Setup u;
-    const Case c = {.name = "slices", .L = 1, .T = SLICE_ROWS / 4, .B = 9, .threads = 2};
-    setup(&u, &c, true);
-    assert_int_equal(model_slice(&u.model.shape, 9), 4);
-    const size_t T = u.batch.T, flat = u.model.tensors.flat;
-    double sum = backward(&u, 1, true), alone = 0;
-    real *gradients = copied_reals(u.model.gradients, flat), *losses = copied_reals(u.model.losses, 9 * T);
-    const Batch whole = u.batch;
-    for (size_t b = 0; b < 9; b++) {
-        u.batch = (Batch){.tokens = whole.tokens + b * T, .targets = whole.targets + b * T, .B = 1, .T = T};
-        alone += backward(&u, 1. / 9, b == 0);
-        assert_all_close(losses + b * T, u.model.losses, T, 1e-13, "losses");
-    }
-    assert_close(sum, alone, 1e-12 * sum, "loss");
-    assert_all_close(gradients, u.model.gradients, flat, 1e-13, "gradients");
     teardown(&u);
 }
 
@@ -114,8 +93,10 @@ int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
     const struct CMUnitTest tests[] = {
-        TEST(positions_see_the_past_only),    TEST(dropout_is_drawn_by_step), TEST(slices_add_up),
-        TEST(slices_have_masks_of_their_own), TEST(sizes_that_do_not_fit),
+        TEST(positions_see_the_past_only),
+        TEST(dropout_is_drawn_by_step),
+        TEST(slices_have_masks_of_their_own),
+        TEST(sizes_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
