@@ -1,5 +1,6 @@
 /* Training is deterministic: the same seed and number of threads give the same files, bit for bit, in this process and
-   in others, whose addresses differ. Other numbers of threads change the order of sums at most. */
+   in others, whose addresses differ. Other numbers of threads are in test_shards.c. A step in bf16 is one in fp32,
+   rounded. */
 #include "training.h"
 #include "training_pass.h"
 
@@ -160,12 +161,6 @@ static double step_by(const Case *c, size_t threads, real **gradients, TensorTab
     return loss / (double)(c->B * c->T);
 }
 
-/* A number at the end of the chain has passed through some forty sums of at most n terms each: ten per layer, two
-   layers, forward and backward. Another order of a sum's terms changes it by about sqrt(n) units of rounding, 2^-24 of
-   what is summed; forty such changes are independent and add up to sqrt(40 n), and the largest of 10^5 entries is five
-   times as large. A row that is missed or counted twice changes a gradient by a hundredth, a thousand times as much. */
-static double rounding(const Case *c) { return 5 * sqrt(40 * fmax((double)(c->B * c->T), (double)c->F)) * 0x1p-24; }
-
 /* Rounding to bf16 changes an operand by at most 2^-9 of itself. Behind a gradient at the end of the chain are 26
    products of two operands each: six per layer and the logits, forward and backward. 52 independent changes make it
    sqrt(52) 2^-9 = .014 of its size different. Attention's own parameters are few numbers, sums in which terms of both
@@ -199,41 +194,6 @@ static void bf16_is_close(void **state) {
             }
             assert_that(difference > 0 && sqrt(difference) < bound * sqrt(size), "case %zu: %s: %g of %g", n,
                         tensor->name, sqrt(difference), sqrt(size));
-        }
-        support_release(NULL);
-    }
-}
-
-static void threads_agree_within_rounding(void **state) {
-    (void)state;
-    static const Case cases[] = {
-        {.B = 9, .T = 7, .C = 40, .F = 70, .D = 11},
-        {.B = 3, .T = 33, .C = 40, .F = 70, .D = 11, .dropout = .2, .untied = true},
-        {.B = 1, .T = 70, .C = 40, .F = 70, .D = 11, .dropout = .2},
-        {.B = 5, .T = 130, .C = 24, .F = 40, .D = 8, .post = true, .dropout = .2},
-        {.B = 2, .T = 1, .C = 24, .F = 40, .D = 8, .post = true},
-        {.B = 4, .T = 64, .C = 128, .F = 512, .D = 64},
-        {.B = 9, .T = 7, .C = 40, .F = 70, .D = 11, .bf16 = true},
-        {.B = 1, .T = 70, .C = 40, .F = 70, .D = 11, .dropout = .2, .bf16 = true},
-        {.B = 5, .T = 130, .C = 24, .F = 40, .D = 8, .post = true, .dropout = .2, .bf16 = true},
-        {.B = 4, .T = 64, .C = 128, .F = 512, .D = 64, .bf16 = true},
-    };
-    for (size_t n = 0; n < COUNT_OF(cases); n++) {
-        const double tolerance =
-            matmul_is_own() || cases[n].bf16 ? 0 : rounding(&cases[n]); /* the program's products: the same bits */
-        double losses[COUNT_OF(THREADS)];
-        real *gradients[COUNT_OF(THREADS)];
-        for (size_t t = 0; t < COUNT_OF(THREADS); t++) {
-            TensorTable table;
-            losses[t] = step_by(&cases[n], THREADS[t], &gradients[t], &table);
-            assert_close(losses[t], losses[0], tolerance * losses[0], "case %zu: loss by %zu threads", n, THREADS[t]);
-            for (size_t i = 0; i < table.count; i++) {
-                const Tensor *tensor = &table.items[i];
-                const double max = max_abs(gradients[0] + tensor->offset, tensor->count);
-                for (size_t j = tensor->offset; j < tensor->offset + tensor->count; j++)
-                    assert_close(gradients[t][j], gradients[0][j], tolerance * max, "case %zu: %s[%zu] by %zu threads",
-                                 n, tensor->name, j - tensor->offset, THREADS[t]);
-            }
         }
         support_release(NULL);
     }
@@ -278,7 +238,6 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         TRAINING_TEST(runs_repeat_to_the_bit),
-        TRAINING_TEST(threads_agree_within_rounding),
         TEST(bf16_is_close),
         TEST(weights_are_packed),
     };

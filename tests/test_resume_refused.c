@@ -39,6 +39,7 @@ static void refusals(void **state) {
         {"run/config.ini", "seed = 1", "seed = 2", "train.seed"},
         {"run/config.ini", "context = 16", "context = 8", "context"},
         {"run/config.ini", "optimizer = adamw", "optimizer = sgd", "train.optimizer = adamw"},
+        {"run/config.ini", "shards = 2", "shards = 4", "train.shards = 2"},
         {"run/config.ini", "[model]", "[modell]", "model"},
         {"run/config.ini", "every = 4", "every = 2", "eval.every = 4, and"},
         {"run/config.ini", "\nevery = 2", "\nevery = 4", "log.every = 2, and"},
