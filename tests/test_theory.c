@@ -384,17 +384,6 @@ static void threads_and_company_change_no_bit(void **state) {
     assert_memory_equal(&exact, &exact_3, sizeof exact);
 }
 
-static void the_median_and_its_error(void **state) {
-    double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2}, many[100];
-    (void)state;
-    assert_close(estimate_median(odd, 3).value, 3, 0, "of three");
-    assert_close(estimate_median(even, 4).value, 2.5, 0, "of four");
-    for (int i = 0; i < 100; i++) many[i] = (i * 37) % 100;
-    Estimate e = estimate_median(many, 100); /* ranks 49.5 - 5 and + 5, outwards: 44 and 55 */
-    assert_close(e.value, 49.5, 0, "of 0 to 99");
-    assert_close(e.error, 5.5, 0, "its error");
-}
-
 static void too_much_is_refused(void **state) {
     TheoryFigures f;
     (void)state;
@@ -416,7 +405,6 @@ int main(void) {
         TEST(gradients_are_finite_differences),
         TEST(other_scores_have_the_figures_they_should),
         TEST(threads_and_company_change_no_bit),
-        TEST(the_median_and_its_error),
         TEST(too_much_is_refused),
     };
     const struct CMUnitTest in_double[] = {TEST(gradients_are_finite_differences),
