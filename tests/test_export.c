@@ -114,13 +114,6 @@ static void refused(void **state) {
         const char *keys[4], *word;
     } cases[] = {
         {{"model.norm=post"}, "model.norm = post"},
-        {{"attention.score=additive"}, "attention.score: GPT-2"},
-        {{"attention.qk_norm=l2", "attention.scale_divisor=0.1"}, "attention.qk_norm"},
-        {{"attention.qk_norm=layer"}, "attention.qk_norm"},
-        {{"attention.softcap=5"}, "attention.softcap"},
-        {{"attention.sink=learned"}, "attention.sink"},
-        {{"attention.scale_length=log"}, "attention.scale_length"},
-        {{"attention.score_precision=bf16"}, "attention.score_precision"},
         {{"data.task=recall", "data.corpus=", "model.context=24"}, "data.task = recall"},
         {{"model.d_k=17"}, "d_model is 32, heads 2 and d_k 17"},
         {{"model.heads=3", "model.d_k=4"}, "d_model is 32, heads 3 and d_k 4"},
