@@ -6,30 +6,6 @@ static double forward_with_dropout(Setup *u) {
     return model_pass(&u->model, &u->batch, &(Pass){.training = true, .seed = SEED, .micro_step = u->micro_step});
 }
 
-/* A sequence does not see its neighbours, nor a position what comes after it. */
-static void positions_see_the_past_only(void **state) {
-    (void)state;
-    for (unsigned n = 0; n < 4; n++) {
-        Case c = {.name = "past", .post = n & 1, .threads = n & 2 ? 8 : 2, .T = 9};
-        Setup u;
-        setup(&u, &c, false);
-        Batch batch = {.tokens = u.ids, .B = 3, .T = 9};
-        const size_t V = u.model.shape.V, changed = 9 + 4; /* position 4 of sequence 1 */
-        model_forward(&u.model, &batch);
-        real *before = copied_reals(u.model.logits.values, 27 * V);
-        u.ids[changed] = (u.ids[changed] + 1) % (int32_t)V;
-        model_forward(&u.model, &batch);
-        for (size_t r = 0; r < 27; r++) {
-            double change = 0;
-            for (size_t v = 0; v < V; v++)
-                change = fmax(change, fabs(u.model.logits.values[r * V + v] - before[r * V + v]));
-            bool sees = r >= changed && r < 18;
-            assert_that(sees ? change > 1e-6 : change == 0, "position %zu changes by %g", r, change);
-        }
-        teardown(&u);
-    }
-}
-
 static void dropout_is_drawn_by_step(void **state) {
     (void)state;
     Case c = {.name = "dropout", .dropout = .2, .threads = 2};
@@ -93,7 +69,6 @@ int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
     const struct CMUnitTest tests[] = {
-        TEST(positions_see_the_past_only),
         TEST(dropout_is_drawn_by_step),
         TEST(slices_have_masks_of_their_own),
         TEST(sizes_that_do_not_fit),
