@@ -148,39 +148,6 @@ static void description(void **state) {
     results_check(in("run"), true); /* --force knows it again */
 }
 
-/* A run that is opened again has exactly the loss that it logged last. */
-static void opened_again(void **state) {
-    (void)state;
-    static const char *const choices[][2] = {
-        {"model.norm=pre", "eval.batches=0"},
-        {"model.norm=post", "model.tie_embeddings=no"},
-        {"model.bias=no", "attention.scale_divisor=3.7"},
-    };
-    for (size_t n = 0; n < COUNT_OF(choices); n++) {
-        static Run run;
-        Model model;
-        char name[16], got[32], expected[32];
-        snprintf(name, sizeof name, "run%zu", n);
-        CONFIGURE("train.steps=20", choices[n][0], choices[n][1]);
-        train(name, 1);
-        const Table *m = read_metrics(name);
-        for (size_t batch = 0; batch < 2; batch++) {
-            const size_t mark = memory_mark();
-            run_open(&run, in(name), NULL, 0, false);
-            run_load_model(&run, &model, batch * 7, 1);
-            run_load_corpus(&run);
-            const Evaluation e = evaluate_run(&run, &model);
-            memory_release(mark);
-            assert_true(e.complete);
-            assert_close(e.loss, m->at[m->rows - 1][METRICS_VAL_LOSS], 1e-6 * e.loss, "loss of %s", name);
-            if (batch > 0) continue; /* in the run's own batches it is the same to the last digit */
-            snprintf(got, sizeof got, "%.7g", e.loss);
-            snprintf(expected, sizeof expected, "%.7g", m->at[m->rows - 1][METRICS_VAL_LOSS]);
-            assert_string_equal(got, expected);
-        }
-    }
-}
-
 static size_t pages; /* that were written of a run */
 
 /* Stands for the writer of the page. Each time there are loss curves, and logs that reach the step of an evaluation. At
@@ -212,13 +179,8 @@ static void page_while_training(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(metrics),
-        TRAINING_TEST(intervals),
-        TRAINING_TEST(attention_table),
-        TRAINING_TEST(description),
-        TRAINING_TEST(opened_again),
-        TRAINING_TEST(doubling_intervals),
-        TRAINING_TEST(page_while_training),
+        TRAINING_TEST(metrics),     TRAINING_TEST(intervals),          TRAINING_TEST(attention_table),
+        TRAINING_TEST(description), TRAINING_TEST(doubling_intervals), TRAINING_TEST(page_while_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
