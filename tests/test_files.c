@@ -74,24 +74,6 @@ static void reading_fails(void **state) {
     assert_int_equal(open_files(), before);
 }
 
-static void writing_fails(void **state) {
-    (void)state;
-    write_text("file", "old");
-    assert_int_equal(mkdir(in("folder"), 0700), 0);
-    char lengthy[6000];
-    memset(lengthy, 'x', sizeof lengthy - 1);
-    memcpy(lengthy, temporary, strlen(temporary));
-    lengthy[strlen(temporary)] = '/';
-    lengthy[sizeof lengthy - 1] = 0;
-    const char *const paths[] = {in("file/below"), in("missing/below"), in("folder"), lengthy};
-    for (size_t n = 0; n < COUNT_OF(paths); n++) {
-        assert_fails(STATUS_FAILED, "", file_write(&no_directory, paths[n], "new", 3));
-        assert_true(strlen(err.message) > 10);
-        assert_int_equal(entries(), 2); /* nothing left behind */
-    }
-    assert_holds("file", "old", 3);
-}
-
 /* --- errors between the first byte and the last */
 
 /* Begins a file, of which some has reached the disk and some has not, and ends with an error. */
@@ -324,10 +306,17 @@ static void quotas(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(links_and_pipes), TEMPORARY_TEST(two_writers),       TEMPORARY_TEST(round_trip),
-        TEMPORARY_TEST(reading_fails),   TEMPORARY_TEST(writing_fails),     TEMPORARY_TEST(error_while_writing),
-        TEMPORARY_TEST(flushing_fails),  TEMPORARY_TEST(joining),           TEMPORARY_TEST(directories),
-        TEMPORARY_TEST(there_or_not),    TEMPORARY_TEST(below_a_directory), TEMPORARY_TEST(quotas),
+        TEMPORARY_TEST(links_and_pipes),
+        TEMPORARY_TEST(two_writers),
+        TEMPORARY_TEST(round_trip),
+        TEMPORARY_TEST(reading_fails),
+        TEMPORARY_TEST(error_while_writing),
+        TEMPORARY_TEST(flushing_fails),
+        TEMPORARY_TEST(joining),
+        TEMPORARY_TEST(directories),
+        TEMPORARY_TEST(there_or_not),
+        TEMPORARY_TEST(below_a_directory),
+        TEMPORARY_TEST(quotas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
