@@ -228,10 +228,6 @@ static void which_share(void **state) {
         {"1/1", {0}, NULL, 0, 1},
         {"8/8", {0}, NULL, 7, 8},
         {"2/8", {"5", "9"}, NULL, 1, 8}, /* what is said counts */
-        {"0/8", {0}, "--share takes I/N with I from 1 to N", 0, 0},
-        {"-1/8", {0}, "--share takes I/N", 0, 0},
-        {"1/99999999999999999999", {0}, "--share takes I/N", 0, 0},
-        {"", {0}, "--share takes I/N", 0, 0},
         {"auto", {"0", "8", "0", "1"}, NULL, 0, 8},
         {"auto", {"7", "8", "0", "1"}, NULL, 7, 8},
         {"auto", {"14", "3", "10", "2"}, NULL, 2, 3},
