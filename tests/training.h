@@ -167,3 +167,24 @@ static inline void open_model(const char *name) {
     run_load_model(&run, &model, 0, 1);
     memory_release(mark);
 }
+
+/* Asserts that two runs have the same files, apart from run.json, pages and times. */
+static inline void assert_same_run(const char *a, const char *b) {
+    char script[1024];
+    snprintf(script, sizeof script,
+             "for run in %s %s; do (cd $run && {\n"
+             "  find . -type f ! -name report.html | sort && cut -d, -f 1,2,4- metrics.csv\n"
+             "  find . -type f ! -name report.html ! -name run.json ! -name metrics.csv ! -name last.safetensors \\\n"
+             "    -exec cksum {} + | sort; } >../$run.same); done; cmp %s.same %s.same",
+             a, b, a, b);
+    assert_that(shell(script), "%s and %s differ", a, b);
+    assert_that(same_parameters(a, b), "the parameters or moments of %s and %s differ", a, b);
+}
+
+/* Writes the config of the test into a file. */
+static inline void save_config(const char *name) {
+    FILE *file = fopen(in(name), "wb");
+    assert_non_null(file);
+    config_write(&config, file);
+    assert_int_equal(fclose(file), 0);
+}
