@@ -15,9 +15,8 @@ static void layernorm_extremes(void **state) {
     real x[4] = {3, -1, 0, 7}, gamma[4] = {2, 2, 2, 2}, beta[4] = {.5, .5, .5, .5}, y[4], mean[4], rstd[4];
     real dy[4] = {1, 2, 3, 4}, dx[4], residual[4] = {9, 8, 7, 6};
     layernorm_forward(y, mean, rstd, x, gamma, beta, 4, 1);
-    assert_all_equal(y, 4, .5, "y of C = 1");
     layernorm_backward_input(dx, residual, dy, x, gamma, mean, rstd, 4, 1);
-    for (int i = 0; i < 4; i++) assert_close(dx[i], residual[i], 0, "dx of C = 1 [%d]", i);
+    for (int i = 0; i < 4; i++) assert_true(y[i] == .5 && dx[i] == residual[i]);
 
     real constant[4] = {.1, .1, .1, .1};
     layernorm_forward(y, mean, rstd, constant, gamma, beta, 1, 4);

@@ -13,15 +13,7 @@ static void make_run(void) {
 }
 
 /* Names and checksums of a run's files. */
-static char *checksums(void) {
-    char command[1200], *sums = memory_make(8192, 1, "checksums");
-    snprintf(command, sizeof command, "cd %s && find . -type f -exec cksum {} + | sort", in("run"));
-    FILE *stream = popen(command, "r");
-    assert_non_null(stream);
-    assert_true(fread(sums, 1, 8191, stream) > 0);
-    pclose(stream);
-    return sums;
-}
+static char *checksums(void) { return output_of("cd run && find . -type f -exec cksum {} + | sort"); }
 
 static void refuse(const char *word, const char *set) {
     const char *before = checksums();

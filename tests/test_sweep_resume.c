@@ -8,7 +8,16 @@
 
 static FILE *no_table; /* /dev/null */
 
-static void resume(const char *program, const char *directory) { resume_with(program, directory, no_table); }
+/* Continues a sweep, as sweep_with trains one. */
+static void resume(const char *program, const char *directory) {
+    const size_t mark = memory_mark();
+    const TrainOptions options = {.threads = 2,
+                                  .command_line = "./train resume",
+                                  .program = program ? program : built(),
+                                  .progress = progress_make(stderr, true)};
+    assert_int_equal(sweep_resume(in(directory), &options, no_table), 0);
+    memory_release(mark);
+}
 static void resumes(const char *directory) {
     resume(NULL, directory);
     assert_result(directory, "finished");

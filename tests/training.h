@@ -115,13 +115,6 @@ static inline bool same_parameters(const char *a, const char *b) {
     return size_a == size_b && memcmp(x, y, size_a) == 0;
 }
 
-/* Returns whether a command of the shell, run silently in the test's directory, succeeds. */
-static inline bool shell(const char *command) {
-    char whole[4096];
-    snprintf(whole, sizeof whole, "cd %s && { %s; } >/dev/null 2>&1", temporary, command);
-    return system(whole) == 0;
-}
-
 /* The first `from` in a file becomes `to`. */
 static inline void set_text(const char *name, const char *from, const char *to) {
     size_t size;
