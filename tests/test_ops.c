@@ -161,34 +161,6 @@ static void attention_with_huge_scores(void **state) {
 
 /* --- dropout */
 
-/* Counts the entries of `count` that are not dropped, which must be 1 / (1 - p); all others must be 0. */
-static size_t kept(const real *mask, size_t count, double p) {
-    size_t sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (mask[i] == 0) continue;
-        assert_close(mask[i], 1 / (1 - p), 1e-15 / (1 - p), "mask[%zu]", i);
-        sum++;
-    }
-    return sum;
-}
-
-static void dropout_share(void **state) {
-    (void)state;
-    static const double probabilities[] = {.001, .1, .2, .5, .9, .999};
-    enum { COUNT = 200000 };
-    for (size_t n = 0; n < COUNT_OF(probabilities); n++) {
-        const double p = probabilities[n], sigma = sqrt(p * (1 - p) * COUNT);
-        Dropout dropout = dropout_make(p, 1, 2, 3);
-        real *mask = filled_reals(mask_room(COUNT), NAN);
-        assert_that(dropout_is_on(&dropout), "p = %g", p);
-        dropout_mask(&dropout, 0, mask, COUNT);
-        assert_close((double)kept(mask, COUNT, p), (1 - p) * COUNT, 5 * sigma, "kept of %d at p = %g", COUNT, p);
-        double mean = 0;
-        for (size_t i = 0; i < COUNT; i++) mean += mask[i] / COUNT;
-        assert_close(mean, 1, 5 * sigma / COUNT / (1 - p), "mean of the mask at p = %g", p);
-    }
-}
-
 /* Masks that differ in one thing are independent: they agree in p^2 + (1 - p)^2 = 1/2 of their entries. */
 static void dropout_masks_differ(void **state) {
     (void)state;
@@ -227,12 +199,18 @@ static void dropout_masks_differ(void **state) {
     }
 }
 
-/* Column 64 p + 16 k + b of a mask is word k of Philox block 16 p + b of its row, as src/ops/dropout.c says, whichever
-   instructions draw it. */
+/* A word below p 2^32 drops its entry; all others are multiplied by 1 / (1 - p). Column 64 p + 16 k + b of a mask is
+   word k of Philox block 16 p + b of its row, as src/ops/dropout.c says, whichever instructions draw it. */
 static void dropout_words(void **state) {
     (void)state;
     enum { COUNT = 300 };
     static const uint64_t rows[] = {0, 1, 4095, 4096, 0x123456789a};
+    static const double probabilities[] = {.001, .1, .2, .5, .9, .999};
+    for (size_t n = 0; n < COUNT_OF(probabilities); n++) {
+        const Dropout d = dropout_make(probabilities[n], 1, 2, 3);
+        assert_true(dropout_is_on(&d) && fabs(d.threshold / 0x1p32 - probabilities[n]) <= 0x1p-32);
+        assert_close(d.scale, 1 / (1 - probabilities[n]), 1e-15 / (1 - probabilities[n]), "p = %g", probabilities[n]);
+    }
     const Dropout dropout = dropout_make(.3, 0x123456789abc, (uint64_t)5 << 33 | 7, 4095);
     real *mask = reals(mask_room(COUNT));
     for (size_t r = 0; r < COUNT_OF(rows); r++) {
@@ -281,10 +259,13 @@ static void dropout_over_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(layernorm_extremes),         TEST(activation_extremes),
-        TEST(cross_entropy_extremes),     TEST(attention_is_the_naive_one),
-        TEST(attention_with_huge_scores), TEST(dropout_share),
-        TEST(dropout_masks_differ),       TEST(dropout_words),
+        TEST(layernorm_extremes),
+        TEST(activation_extremes),
+        TEST(cross_entropy_extremes),
+        TEST(attention_is_the_naive_one),
+        TEST(attention_with_huge_scores),
+        TEST(dropout_masks_differ),
+        TEST(dropout_words),
         TEST(dropout_over_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
