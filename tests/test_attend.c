@@ -2,7 +2,6 @@
    what it prints, in CSV and in a terminal, is that. */
 #include "training.h"
 
-#include "base/safetensors.h"
 #include "run/pictures.h"
 #include "show/heatmap.h"
 #include "verbs/attend.h"
@@ -155,33 +154,6 @@ static void csv(void **state) {
                         "0,0,1,0,\"\"\"\",\",\",0,0.5\n0,0,1,1,\"\"\"\",\"\"\"\",0,0.5\n"
                         "0,0,2,0,\"\n\",\",\",0,0.333333343\n0,0,2,1,\"\n\",\"\"\"\",0,0.333333343\n"
                         "0,0,2,2,\"\n\",\"\n\",0,0.333333343\n");
-}
-
-/* Runs the verb as it is typed. */
-static void safetensors(void **state) {
-    (void)state;
-    Command command = {.processors = 1};
-    CONFIGURE("train.steps=5");
-    make_run();
-    char directory[600], out[600];
-    snprintf(directory, sizeof directory, "%s", in("run"));
-    snprintf(out, sizeof out, "--out=%s", in("own.safetensors"));
-    char *argv[] = {"attend", directory, out, "--text", "one head", NULL};
-    command_parse(&attend_verb, 5, argv, &command);
-    assert_int_equal(attend_verb.run(&command), 0);
-    attend_to("one head", 8);
-    const SafetensorsFile file = safetensors_open(in("own.safetensors"), 1 << 20);
-    assert_string_equal(safetensors_metadata(&file, "text"), "one head");
-    assert_string_equal(safetensors_metadata(&file, "step"), "5");
-    float scores[128], weights[128], multiplier[2], sink[2];
-    const NamedArray arrays[] = {{"scores", ARRAY_F32, 4, {1, 2, 8, 8}, scores},
-                                 {"weights", ARRAY_F32, 4, {1, 2, 8, 8}, weights},
-                                 {"multiplier", ARRAY_F32, 2, {1, 2}, multiplier},
-                                 {"sink", ARRAY_F32, 2, {1, 2}, sink}};
-    safetensors_take(&file, arrays, 4, "the test");
-    assert_memory_equal(scores, snapshot.attention.scores, sizeof scores);
-    assert_memory_equal(weights, snapshot.attention.weights, sizeof weights);
-    assert_true(multiplier[0] == .25f && sink[1] == -INFINITY);
 }
 
 /* --- in a terminal */
@@ -341,11 +313,15 @@ static void many_heads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ATTEND_TEST(as_it_was_logged), ATTEND_TEST(texts),
-        ATTEND_TEST(statistics),       ATTEND_TEST(csv),
-        ATTEND_TEST(safetensors),      ATTEND_TEST(in_numbers),
-        ATTEND_TEST(in_colors),        ATTEND_TEST(fits_in_a_line),
-        ATTEND_TEST(many_heads),       ATTEND_TEST(width_and_colors_of_a_stream),
+        ATTEND_TEST(as_it_was_logged),
+        ATTEND_TEST(texts),
+        ATTEND_TEST(statistics),
+        ATTEND_TEST(csv),
+        ATTEND_TEST(in_numbers),
+        ATTEND_TEST(in_colors),
+        ATTEND_TEST(fits_in_a_line),
+        ATTEND_TEST(many_heads),
+        ATTEND_TEST(width_and_colors_of_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
