@@ -250,20 +250,6 @@ static void not_moved(void **state) {
     assert_string_equal(listing(), before);
 }
 
-/* The new directory is locked, and once that is released the one that was moved is not. */
-static void locked(void **state) {
-    (void)state;
-    const size_t mark = memory_mark();
-    make_run_and_sweep();
-    begin(results_make(in("run"), NULL, true));
-    assert_refused("is in use", make(in("run"), NULL, true));
-    memory_release(mark);
-    for (int old = 0; old < 2; old++) {
-        directory_lock(in(old ? "run.old" : "run"));
-        memory_release(mark);
-    }
-}
-
 static void description(void **state) {
     (void)state;
     Json *run = run_description("./train \"a b\" --set x=\\ é", 3);
@@ -288,8 +274,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEMPORARY_TEST(next_free_name), TEMPORARY_TEST(slash_at_the_end), TEMPORARY_TEST(named_and_there),
         TEMPORARY_TEST(moved),          TEMPORARY_TEST(through_itself),   TEMPORARY_TEST(unused),
-        TEMPORARY_TEST(abandoned),      TEMPORARY_TEST(not_moved),        TEMPORARY_TEST(locked),
-        TEMPORARY_TEST(description),
+        TEMPORARY_TEST(abandoned),      TEMPORARY_TEST(not_moved),        TEMPORARY_TEST(description),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
