@@ -4,7 +4,6 @@
 
 #include <iconv.h>
 
-#include "base/json.h"
 #include "data/corpus.h"
 
 /* Every code point is encoded as by glibc's iconv, and every proper beginning of its bytes is refused. */

@@ -1,7 +1,6 @@
 /* The places where results may be made. --force moves an existing directory and loses nothing. */
 #include "temporary.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

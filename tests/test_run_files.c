@@ -1,12 +1,10 @@
-/* The files of a run, which can be opened again. */
+/* The files of a run, and at which steps they get what. */
 #include "training.h"
 
 #include <dirent.h>
 
 #include "base/json.h"
 #include "base/results.h"
-#include "run/run.h"
-#include "train/evaluate.h"
 #include "train/optimizer.h"
 
 /* A number of a run's run.json. */

@@ -1,7 +1,7 @@
 /* train/sample: from a model whose logits are always the same, the frequencies drawn; from any model, the likeliest
    character found by hand. */
 #include "shapes.h"
-#include "temporary.h"
+#include "support.h"
 
 #include "train/sample.h"
 
