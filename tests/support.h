@@ -139,13 +139,6 @@ static inline int support_release(void **state) {
 }
 #define TEST(function) cmocka_unit_test_teardown(function, support_release)
 
-/* A new directory below TMPDIR, or /tmp. */
-static inline bool make_temporary(char path[512]) {
-    const char *place = getenv("TMPDIR");
-    snprintf(path, 512, "%s/sqrtdk_XXXXXX", place && *place ? place : "/tmp");
-    return mkdtemp(path) != NULL;
-}
-
 static int support_remove(const char *path, const struct stat *info, int type, struct FTW *walk) {
     (void)info, (void)type, (void)walk;
     return remove(path);
@@ -172,7 +165,4 @@ static inline void assert_all_close(const real *actual, const real *expected, si
     double max = max_abs(expected, count);
     for (size_t i = 0; i < count; i++)
         assert_close(actual[i], expected[i], tolerance * fmax(max, 1), "%s[%zu]", what, i);
-}
-static inline void assert_all_equal(const real *x, size_t count, double value, const char *what) {
-    for (size_t i = 0; i < count; i++) assert_close(x[i], value, 0, "%s[%zu]", what, i);
 }

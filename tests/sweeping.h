@@ -43,8 +43,8 @@ static inline const char *program_where(const char *pattern, const char *action)
 #define NO_SUCH_LUCK "echo './train: no such luck, today' >&2; exit 1"
 static inline const char *no_such_luck(void) { return program_where(THE_ONE, NO_SUCH_LUCK); }
 
-/* These train a sweep, or continue one, and give back what the command would keep to its end. The program is `program`,
-   or the built one where that is NULL. */
+/* Trains a sweep, and gives back what the command would keep to its end. The program is `program`, or the built one
+   where that is NULL. */
 static inline void sweep_with(const char *program, const char *out, size_t threads, bool force) {
     const size_t mark = memory_mark();
     const TrainOptions options = {.threads = threads,
@@ -57,15 +57,6 @@ static inline void sweep_with(const char *program, const char *out, size_t threa
     assert_non_null(table);
     assert_int_equal(sweep_run(&config, &axes, &options, table), 0);
     assert_int_equal(fclose(table), 0);
-    memory_release(mark);
-}
-static inline void resume_with(const char *program, const char *directory, FILE *table) {
-    const size_t mark = memory_mark();
-    const TrainOptions options = {.threads = 2,
-                                  .command_line = "./train resume",
-                                  .program = program ? program : built(),
-                                  .progress = progress_make(stderr, true)};
-    assert_int_equal(sweep_resume(in(directory), &options, table), 0);
     memory_release(mark);
 }
 static inline void sweep(const char *out, size_t threads) { sweep_with(NULL, out, threads, false); }

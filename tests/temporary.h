@@ -8,9 +8,12 @@
 
 static char temporary[512];
 
+/* The directory is new, below TMPDIR or /tmp. */
 static inline int temporary_enter(void **state) {
     (void)state;
-    return !make_temporary(temporary);
+    const char *place = getenv("TMPDIR");
+    snprintf(temporary, sizeof temporary, "%s/sqrtdk_XXXXXX", place && *place ? place : "/tmp");
+    return mkdtemp(temporary) == NULL;
 }
 
 static inline int temporary_leave(void **state) {
@@ -69,6 +72,24 @@ static inline void put_log(const char *name, Log log, const char *text) {
     assert_int_equal(fclose(stream), 0);
     put(name, out, size);
     free(out);
+}
+
+/* Returns whether a command of the shell, run silently in the test's directory, succeeds. */
+static inline bool shell(const char *command) {
+    char whole[4096];
+    snprintf(whole, sizeof whole, "cd %s && { %s; } >/dev/null 2>&1", temporary, command);
+    return system(whole) == 0;
+}
+
+/* Returns what a command of the shell prints in the test's directory. */
+static inline char *output_of(const char *command) {
+    char whole[4096], *text = memory_make(1, 1 << 16, "an output");
+    snprintf(whole, sizeof whole, "cd %s && { %s; }", temporary, command);
+    FILE *stream = popen(whole, "r");
+    assert_non_null(stream);
+    assert_in_range(fread(text, 1, (1 << 16) - 1, stream), 1, (1 << 16) - 2);
+    assert_int_equal(pclose(stream), 0);
+    return text;
 }
 
 /* Asserts that the statement is refused: with an error of the user (STATUS_USAGE) whose message has the word. */

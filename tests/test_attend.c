@@ -1,8 +1,7 @@
-/* The verb attend: what it computes is what the model computes, and what it prints, in CSV and in a terminal, is that.
- */
+/* The verb attend: what it computes is what the run logged, which test_snapshot.c compares with queries and keys, and
+   what it prints, in CSV and in a terminal, is that. */
 #include "training.h"
 
-#include "base/safetensors.h"
 #include "run/pictures.h"
 #include "show/heatmap.h"
 #include "verbs/attend.h"
@@ -38,38 +37,6 @@ static FILE *print_into(void) {
 static char *what_was_printed(void) {
     assert_int_equal(fflush(printed), 0);
     return contents(in("printed"), NULL);
-}
-
-/* Another text than the run's own: weights from the queries and keys of a forward pass, by their definition. */
-static void of_the_model(void **state) {
-    (void)state;
-    static const char text[] = "answer softly.\n";
-    enum { T = sizeof text - 1 };
-    int32_t ids[T];
-    CONFIGURE("model.layers=2", "attention.scale_divisor=3", "train.steps=10", "log.attention_text=the keys");
-    make_run();
-    attend_to(text, T);
-    assert_true(snapshot.L == 2 && snapshot.H == 2 && snapshot.T == T && snapshot.step == 10);
-    run_load_model(&run, &model, 1, 1);
-    for (size_t i = 0; i < T; i++) {
-        assert_int_equal(snapshot.text[i], text[i]);
-        ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
-    }
-    model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = T});
-    for (size_t head = 0; head < 4; head++)
-        for (size_t i = 0; i < T; i++) {
-            const real *q = model.blocks[head / 2].qkv.values + i * 96 + head % 2 * 16;
-            double scores[T], sum = 0;
-            for (size_t j = 0; j <= i; j++) {
-                scores[j] = dot(q, model.blocks[head / 2].qkv.values + j * 96 + 32 + head % 2 * 16, 16);
-                sum += exp(scores[j] / 3);
-            }
-            for (size_t j = 0; j <= i; j++) {
-                const size_t at = (head * T + i) * T + j;
-                assert_close(snapshot.attention.scores[at], scores[j], 1e-4, "score %zu of head %zu", at, head);
-                assert_close(snapshot.attention.weights[at], exp(scores[j] / 3) / sum, 1e-5, "weight %zu", at);
-            }
-        }
 }
 
 /* On the text that the run logged, the checkpoint's model attends as the log says, to the bit. */
@@ -187,33 +154,6 @@ static void csv(void **state) {
                         "0,0,1,0,\"\"\"\",\",\",0,0.5\n0,0,1,1,\"\"\"\",\"\"\"\",0,0.5\n"
                         "0,0,2,0,\"\n\",\",\",0,0.333333343\n0,0,2,1,\"\n\",\"\"\"\",0,0.333333343\n"
                         "0,0,2,2,\"\n\",\"\n\",0,0.333333343\n");
-}
-
-/* Runs the verb as it is typed. */
-static void safetensors(void **state) {
-    (void)state;
-    Command command = {.processors = 1};
-    CONFIGURE("train.steps=5");
-    make_run();
-    char directory[600], out[600];
-    snprintf(directory, sizeof directory, "%s", in("run"));
-    snprintf(out, sizeof out, "--out=%s", in("own.safetensors"));
-    char *argv[] = {"attend", directory, out, "--text", "one head", NULL};
-    command_parse(&attend_verb, 5, argv, &command);
-    assert_int_equal(attend_verb.run(&command), 0);
-    attend_to("one head", 8);
-    const SafetensorsFile file = safetensors_open(in("own.safetensors"), 1 << 20);
-    assert_string_equal(safetensors_metadata(&file, "text"), "one head");
-    assert_string_equal(safetensors_metadata(&file, "step"), "5");
-    float scores[128], weights[128], multiplier[2], sink[2];
-    const NamedArray arrays[] = {{"scores", ARRAY_F32, 4, {1, 2, 8, 8}, scores},
-                                 {"weights", ARRAY_F32, 4, {1, 2, 8, 8}, weights},
-                                 {"multiplier", ARRAY_F32, 2, {1, 2}, multiplier},
-                                 {"sink", ARRAY_F32, 2, {1, 2}, sink}};
-    safetensors_take(&file, arrays, 4, "the test");
-    assert_memory_equal(scores, snapshot.attention.scores, sizeof scores);
-    assert_memory_equal(weights, snapshot.attention.weights, sizeof weights);
-    assert_true(multiplier[0] == .25f && sink[1] == -INFINITY);
 }
 
 /* --- in a terminal */
@@ -373,12 +313,10 @@ static void many_heads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ATTEND_TEST(of_the_model),
         ATTEND_TEST(as_it_was_logged),
         ATTEND_TEST(texts),
         ATTEND_TEST(statistics),
         ATTEND_TEST(csv),
-        ATTEND_TEST(safetensors),
         ATTEND_TEST(in_numbers),
         ATTEND_TEST(in_colors),
         ATTEND_TEST(fits_in_a_line),

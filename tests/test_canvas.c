@@ -117,18 +117,6 @@ static void impossible_sizes_are_errors(void **state) {
     }
 }
 
-static void saved_pixels_come_back(void **state) {
-    (void)state;
-    Canvas canvas = canvas_make(37, 23, 1);
-    for (int i = 0; i < 37 * 23 * 3; i++) canvas.rgb[i] = (unsigned char)(i * 7919 >> 3);
-    canvas_save(&canvas, &no_directory, picture);
-    Image image = image_read();
-    assert_int_equal(image.width, 37);
-    assert_int_equal(image.height, 23);
-    assert_memory_equal(image.rgb, canvas.rgb, 37 * 23 * 3);
-    stbi_image_free(image.rgb);
-}
-
 /* The checksum of a PNG's chunk, bit by bit: CRC-32 of ISO 3309 (PNG specification, annex D). */
 static uint32_t checksum(const unsigned char *bytes, size_t size) {
     uint32_t crc = 0xffffffff;
@@ -211,7 +199,6 @@ int main(void) {
         TEST(drawing_is_clipped),
         TEST(a_marker_is_a_disc),
         TEST(impossible_sizes_are_errors),
-        TEST(saved_pixels_come_back),
         TEST(resolution_is_in_the_file),
         TEST(print_has_twice_the_pixels),
         TEST(dashes_and_gaps_alternate),

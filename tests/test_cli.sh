@@ -1,8 +1,16 @@
 #!/bin/sh
 # The command line, as people meet it: what is refused, with which status and line; what is written where; signals, full
 # disks and closed streams. Everything runs in a directory of its own, with a model that trains in less than a second.
+# A section begins with "# --- NAMES: its subject"; `tests/test_cli.sh NAME...` runs only the sections with such a name.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+if [ $# -gt 0 ]; then
+    for name in "$@"; do
+        grep -qE "^# --- ([^:]*, )?$name(, |:)" tests/test_cli.sh || { echo "no section is named $name" >&2 && exit 2; }
+    done
+    exec sh -c "$(awk -v names="$(echo "$*" | tr ' ' '|')" '/^# --- / { skip = $0 !~ "^# --- ([^:]*, )?(" names ")(, |:)" }
+        ! skip || /^checked$/' tests/test_cli.sh)" tests/test_cli.sh
+fi
 . tests/check.sh
 unset OPENBLAS_CORETYPE
 export OMP_NUM_THREADS=1 # the model is too small for more, and other tests may be running
@@ -94,8 +102,10 @@ every = 10
 sample_tokens = 20
 CONFIG
 { cat tiny.ini && printf '[sweep]\nattention.scale_divisor = none, sqrt_dk\n'; } >sweep.ini
+mkdir directory && echo "mine" >directory/mine.txt
+ends 0 "$train" tiny.ini --out ours --quiet
 
-# --- help
+# --- help: of the program and of each verb; README.md and docs/usage.md have them all
 for words in --help -h help --version 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'attend -h' 'export --help' 'gradcheck --help' 'help config' \
     'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
@@ -130,7 +140,6 @@ while read -r reason; do
 done <"$said/reasons"
 
 # --- refused: the command line
-mkdir directory && echo "mine" >directory/mine.txt
 refuses 2 'usage: ./train CONFIG.ini' "$train"
 for verb in resume sweep eval sample attend why export gradcheck; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
 refuses 2 'directory' "$train" directory
@@ -183,7 +192,6 @@ refuses 2 'no \[sweep\] section' "$train" sweep tiny.ini --dry-run
 refuses 2 'sweep.train.lr=-1: the value "-1"' "$train" sweep sweep.ini --set sweep.train.lr=-1
 
 # --- refused: the corpus, also by a sweep, and by a --force that would have something to move
-ends 0 "$train" tiny.ini --out ours --quiet
 head -c 5000 "$train" >binary && : >empty && printf 'short\n' >short
 for corpus in 'binary:not UTF-8 text: byte' 'empty:is empty' 'short:too short: 6 characters' 'missing:cannot read'; do
     set -- --set data.corpus="${corpus%%:*}"
@@ -212,11 +220,11 @@ if "$@" "$train" --version >/dev/null 2>&1; then
     chmod 755 locked
 fi
 
-# --- what a killed program leaves before a run begins is taken, also by --out alone; nothing new ends in / or ..
+# --- train: what a killed program leaves before a run begins is taken, also by --out alone; nothing new ends in / or ..
 mkdir begun && : >begun/run.json.new
 ends 0 "$train" tiny.ini --out begun --quiet
 check "files left in begun" "" "$(ls begun/*.new 2>/dev/null)"
-for name in / .. ours/..; do refuses 2 'log.out = .* does not end in the name of a directory' "$train" tiny.ini --set log.out=$name; done
+for name in / // . .. ours/.. ours/../; do refuses 2 'log.out = .* does not end in the name of a directory' "$train" tiny.ini --set log.out=$name; done
 cp -R ours again && cp -R ours before
 ends 0 "$train" tiny.ini --out again/../again --force --quiet
 check "what --force moved" "" "$(diff -r before again.old)"
@@ -225,7 +233,7 @@ rm -r begun again again.old before
 long=$(printf 'x%.0s' $(seq 240))
 refuses 2 'cannot read config x*.*: No such file or directory' "$train" "$long/$long/$long/$long/$long/x.ini"
 
-# --- what is no regular file is neither replaced, nor written through, nor waited for; and a changed checkpoint
+# --- report, resume: what is no regular file is neither replaced, nor written through, nor waited for; and a changed checkpoint
 cp -R ours hostile && echo stays >victim
 for name in report.html.new run.json.new config.ini.new loss.png.new checkpoint/best.safetensors.new; do
     rm -f hostile/$name && ln -s "$PWD/victim" hostile/$name
@@ -252,7 +260,7 @@ check "sample --prompt - without a text" "$("$train" sample ours --tokens 30 --s
 check "sample --top-p of next to nothing" "$("$train" sample ours --tokens 30 --temperature 0)" \
     "$("$train" sample ours --tokens 30 --top-p 1e-6 --quiet)"
 
-# --- refused: verbs that read a run
+# --- refused, eval, sample, attend, export, resume: verbs that read a run
 cp -R ours cut && head -c 9000 ours/checkpoint/last.safetensors >cut/checkpoint/last.safetensors
 cp -R ours stub && printf 'abc' >stub/checkpoint/last.safetensors
 cp -R ours bare && rm bare/checkpoint/last.safetensors
@@ -317,7 +325,7 @@ for words in --help 'eval ours' 'sample ours --seed 1 --tokens 9999' 'attend our
     refuses 1 'cannot write to standard output: No space' sh -c '"$@" >/dev/full' sh "$train" $words
 done
 
-# --- training: where it goes, and what it says
+# --- train, report, why, config, sweep, disk, kernels: where a run goes, and what it says
 ends 0 "$train" tiny.ini
 check_match "stdout of: $name" '^done after 20 steps' "$(cat "$said/out")"
 check_files runs/tiny/config.ini runs/tiny/vocab.json runs/tiny/metrics.csv runs/tiny/attention.csv runs/tiny/loss.png \
@@ -333,7 +341,7 @@ check "the first run, after a second of that name" "" \
     "$(listing | grep runs/ | grep -v tiny-2 | diff "$said/first" -)"
 check "all files of a temporary name" "" "$(find . -name '*.tmp*' -o -name '*.new*' -o -name '*~')"
 
-# --- report: a page of a run, a sweep, or several runs; what there was stays unless it is the page's own place
+# --- report, why: a page of a run, a sweep, or several runs; what there was stays unless it is the page's own place
 rm runs/tiny/report.html
 ends 0 "$train" report runs/tiny
 check "stdout of: $name" "page to look at: runs/tiny/report.html" "$(cat "$said/out")"
@@ -380,7 +388,7 @@ check "lines on stderr of: $name" 1 "$(grep -c '' "$said/err")"
 check_match "its page" "\"$in_no_mean" "$(cat damaged/report.html)"
 rm -r swept damaged report.html other.html
 
-# --- --force: what was there is whole in DIR.old, however the new one ends
+# --- force: what was there is whole in DIR.old, however the new one ends
 # was_moved TO NAME: what the last command had to move, a copy of which is NAME, and what it said
 was_moved() {
     check "$1 after: $name" "" "$(diff -r "$2" "$1" 2>&1)"
@@ -423,7 +431,7 @@ check_files ours.old-5/theory.csv
 check "what --force moved first" "" "$(diff -r whole ours.old)"
 rm -r whole diverged ours.old*
 
-# --- the resolved config, with keys by their short names, and what is said of it
+# --- config: the resolved one, with keys by their short names, and what is said of it
 check "resume --set steps=N" "done after 21 steps" "$(cp -R runs/tiny longer && "$train" resume longer --set steps=21 --quiet | sed -n '1s/ and .*//p')"
 rm -r longer
 check_match "--set steps=3" '^steps = 3$' "$("$train" tiny.ini --dry-run --set steps=3)"
@@ -456,7 +464,7 @@ ends 0 "$train" runs/tiny/config.ini --out repeated --quiet
 check "the losses of a run repeated from its config.ini" "$(cut -d, -f1,2,4-6 runs/tiny/metrics.csv)" \
     "$(cut -d, -f1,2,4-6 repeated/metrics.csv)"
 
-# --- from another directory, by a text's relative path; and names that a terminal would obey
+# --- config: from another directory, by a text's relative path; and names that a terminal would obey
 mkdir elsewhere
 check_match "the corpus in runs/tiny/config.ini" "^corpus = /.*/corpus.txt$" "$(cat runs/tiny/config.ini)"
 check "eval from elsewhere" "$("$train" eval runs/tiny)" "$(cd elsewhere && ../train eval "$tmp/work/runs/tiny")"
@@ -483,7 +491,7 @@ fi
 check_match "the corpus of a dry run in a pipe" "$(printf '\033')" "$(sh dry.sh 2>/dev/null | grep '^corpus = ')"
 rm -r "$bad" "$bad.txt" relative elsewhere dry.sh
 
-# --- reading a run
+# --- eval, sample: reading a run
 ends 0 "$train" eval ours
 check "the loss of eval, and of the last row of metrics.csv" \
     "$(tail -n 1 ours/metrics.csv | awk -F, '{ printf "%.4f", $6 }')" \
@@ -504,7 +512,7 @@ for words in '--quiet' '--seed 1' '--temperature 0'; do # shellcheck disable=SC2
     check "stderr of: $name" "" "$(cat "$said/err")"
 done
 
-# --- a model for transformers: tests/export_transformers.py reads it
+# --- export: a model for transformers: tests/export_transformers.py reads it
 listing >"$said/before"
 mkdir exported # an empty one is taken
 for words in exported 'deep/er/ --best'; do # shellcheck disable=SC2086 # perhaps with an option
@@ -530,7 +538,7 @@ done
 rm -r exported
 check "changed by exporting" "" "$(listing | diff "$said/before" -)"
 
-# --- attention, in every form
+# --- attend: attention, in every form
 listing >"$said/before"
 ends 0 "$train" attend ours --csv
 cp "$said/out" "$said/logged"
@@ -591,7 +599,7 @@ ends 0 "$train" attend escapes --show --text "$bad"
 check_match "stdout of: $name" '^    x  �  \[  3  1  m  y  �  z$' "$(cat "$said/out")"
 check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_ALL=C grep -c '[[:cntrl:]]')"
 
-# --- a text for the pictures that the corpus lacks
+# --- train: a text for the pictures that the corpus lacks
 ends 0 "$train" tiny.ini --set log.attention_text=a~b --out other_text
 check_match "the note on another text" "pictures show validation text instead: log.attention_text has the character '~'" \
     "$(tr -s '\n ' ' ' <"$said/err")"
@@ -603,14 +611,14 @@ for sets in 'train.steps=5000 --set train.batch=6400 --set train.optimizer=muon'
     check "columns over 80 of: $name" "" "$(LC_ALL=C.UTF-8 grep -E '^.{81}' "$said/out")"
 done
 
-# --- one of several processes of a launcher; SLURM_NTASKS alone is a batch script's
+# --- train: one of several processes of a launcher; SLURM_NTASKS alone is a batch script's
 for variable in OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS; do
     refuses 2 "$variable is 2, and each of these processes would train a run of its own" env $variable=2 "$train" tiny.ini
 done
 refuses 2 'SLURM_STEP_NUM_TASKS is 4,' env SLURM_STEP_NUM_TASKS=4 "$train" resume ours
 ends 0 env SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=1 "$train" tiny.ini --dry-run
 
-# --- a sweep by shares
+# --- sweep: a sweep by shares
 ends 0 "$train" sweep sweep.ini --prepare --out shared --quiet
 check "runs prepared" 2 "$(cat "$said/out")"
 check "a config for each run" "scale_divisor=none.ini scale_divisor=sqrt_dk.ini" "$(cd shared/configs && echo *.ini)"
@@ -638,7 +646,7 @@ check "the result in shared/run.json" finished "$(result_of shared | tail -n 1)"
 for run in shared/scale*; do check "config.ini of $run" "$(cat "shared/configs/${run##*/}.ini")" "$(cat "$run/config.ini")"; done
 ends 0 "$train" sweep shared --share 1/1
 
-# --- a run that diverges, by itself and in a sweep
+# --- train, sweep: a run that diverges, by itself and in a sweep
 set -- --set train.optimizer=sgd --set train.lr=1e6 --set train.grad_clip=0 --quiet
 fails 3 'diverged.* step [0-9]+' "$train" tiny.ini "$@" --out diverged
 fails 3 'diverged at step 0: .* \(of the scores, those of layer 0, head 0 first\)' "$train" tiny.ini --quiet --out overflowing \
@@ -647,7 +655,7 @@ check "the result in diverged/run.json" diverged "$(result_of diverged)"
 ends 0 "$train" sweep sweep.ini "$@" --out diverging
 check "runs that diverged" 2 "$(grep -c ',diverged,.*,"diverged at step .*, ' diverging/summary.csv)"
 
-# --- a sweep
+# --- sweep: one of two runs, and the same again
 ends 0 "$train" sweep sweep.ini --quiet
 check "stderr of: $name" "" "$(cat "$said/err")"
 check_files runs/sweep/scale_divisor=none/run.json runs/sweep/scale_divisor=sqrt_dk/run.json
@@ -683,7 +691,7 @@ check "all but the times of two sweeps" "$(sed 's/,[^,]*$//' kept/summary.csv)" 
 refuses 2 'runs/tiny is a directory of results, not a config; to resume it: ./train resume runs/tiny' "$train" runs/tiny
 refuses 2 '--jobs 2 is for a sweep, and runs/tiny is none' "$train" resume runs/tiny --jobs 2
 
-# --- a sweep that is stopped, or killed, and resumed: the same table as of one that was not
+# --- sweep, resume: a sweep that is stopped, or killed, and resumed: the same table as of one that was not
 set -- --set train.steps=500 --set sweep.train.seed=1,2 --threads 2
 ends 0 "$train" sweep sweep.ini --out swept --quiet "$@"
 for signal in INT:130 TERM:143 KILL:137; do
@@ -707,7 +715,7 @@ for signal in INT:130 TERM:143 KILL:137; do
     check "$out/config.ini" "$(cat swept/config.ini)" "$(cat "$out/config.ini")"
 done
 
-# --- commands that are printed to be copied: a path with blanks is one word of them
+# --- resume, why, sweep, export: commands that are printed to be copied: a path with blanks is one word of them
 ends 0 "$train" tiny.ini --quiet --out "my run"
 ends 0 "$train" resume "my run"
 check_match "stdout of: $name" "longer: ./train resume 'my run' --set train.steps=N" "$(cat "$said/out")"
@@ -722,7 +730,7 @@ check_match "stdout of: $name" "to resume: ./train resume 'my sweep'" "$(cat "$s
 refuses 2 "continue that sweep with ./train resume 'my sweep'" "$train" sweep sweep.ini --out "my sweep"
 refuses 2 "name a new or an empty directory: ./train export 'my run' --hf DIR" "$train" export "my run"
 
-# --- gradients, in double precision by the program beside this one, whatever the two are called
+# --- gradcheck: gradients, in double precision by the program beside this one, whatever the two are called
 set -- --set model.d_model=4 --set model.d_k=3 --set model.context=4 --set data.corpus=corpus.txt
 listing >"$said/before"
 ends 0 "$train" gradcheck tiny.ini "$@" --threads 1
@@ -799,7 +807,7 @@ done
 running=
 exec 3>&- && rm never
 
-# --- resuming: also a run that was killed, or stopped before its first checkpoint
+# --- resume: also a run that was killed, or stopped before its first checkpoint
 for signal in INT KILL; do
     for every in 40 1000000; do
         out=resumed-$signal-$every
@@ -834,7 +842,7 @@ refuses 2 'no option --out' "$train" resume never-stopped --out x
 ends 0 "$train" resume never-stopped --set train.steps=160
 check_match "stdout of: $name" '^done after 160 steps' "$(cat "$said/out")"
 
-# --- a full disk, at whichever file it strikes; a limit on files' sizes; standard streams that are closed
+# --- disk: a full disk, at whichever file it strikes; a limit on files' sizes; standard streams that are closed
 for size in 8k 64k 160k 480k; do
     mount -t tmpfs -o size=$size none "$tmp/full" 2>/dev/null || break # only root can
     fails 1 'cannot (write|make).*: No space left on device' "$train" tiny.ini --quiet --out "$tmp/full/run"
@@ -861,7 +869,7 @@ fails 1 'cannot write to standard output' sh -c '"$@" >&-' sh "$train" eval ours
 # shellcheck disable=SC2016
 fails 1 'cannot write to standard output' sh -c '"$@" >&-' sh "$train" attend ours --show
 
-# --- OpenBLAS's kernels
+# --- kernels: those of OpenBLAS
 run "$train" tiny.ini --dry-run
 check "stderr of: $name" "" "$(cat "$said/err")"
 if grep -qs avx2 /proc/cpuinfo; then # products are the program's own, and OpenBLAS's in double precision only
@@ -870,7 +878,7 @@ if grep -qs avx2 /proc/cpuinfo; then # products are the program's own, and OpenB
     check "parameters, whatever OpenBLAS's kernels" "$(numbers runs/tiny | cksum)" "$(numbers slow | cksum)"
 fi
 
-# --- the benchmark: figures that fit together, and nothing written
+# --- bench: figures that fit together, and nothing written
 listing >"$said/before"
 ends 0 "$train" bench tiny.ini --json --seconds 1
 check "written by: $name" "" "$(listing | diff "$said/before" -)"
@@ -978,7 +986,7 @@ check "exit status of a theory stopped by SIGINT" 130 $?
 running=
 check "what it printed" "" "$(cat "$said/out")"
 
-# --- claims: a line says where they are
+# --- theory: a line says where the claims are
 ends 0 "$train" theory --claims
 check_match "stdout of: $name" '^docs/claims.md .* docs/claims.py' "$(cat "$said/out")"
 

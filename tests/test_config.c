@@ -318,34 +318,10 @@ static void scores(void **state) {
             " data.recall_pairs = 4 (line 3) takes a context of at least 9, and model.context = 8 (line 5)");
 }
 
-static void scales(void **state) {
-    (void)state;
-    static const struct {
-        const char *text;
-        double at_16;
-    } GOOD[] = {{"sqrt_dk", 4}, {"none", 1}, {"dk", 16}, {"2sqrt_dk", 8}, {"0.1", 0.1}, {"1e6", 1e6}, {"1e-6", 1e-6}};
-    ScaleDivisor divisor, back;
-    for (size_t i = 0; i < COUNT_OF(GOOD); i++) {
-        char text[64];
-        assert_true(scale_parse(GOOD[i].text, &divisor));
-        assert_true(divisor_value(divisor, 16) == GOOD[i].at_16);
-        assert_true(1 / divisor_value(divisor, 16) == 1 / GOOD[i].at_16);
-        scale_text(divisor, text, sizeof text);
-        assert_true(scale_parse(text, &back));
-        assert_true(back.mode == divisor.mode && divisor_value(back, 3) == divisor_value(divisor, 3));
-    }
-    char title[64];
-    scale_parse("2sqrt_dk", &divisor);
-    scale_title(divisor, 64, title, sizeof title);
-    assert_string_equal(title, "2√d_k = 16");
-    scale_title(divisor, 0, title, sizeof title);
-    assert_string_equal(title, "2√d_k");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(defaults),  TEST(derived_defaults), TEST(names_of_configs), TEST(wrong_values), TEST(right_values),
-        TEST(overrides), TEST(sweeps),           TEST(no_axes),          TEST(scores),       TEST(scales),
+        TEST(overrides), TEST(sweeps),           TEST(no_axes),          TEST(scores),
     };
     return cmocka_run_group_tests_name("config", tests, enter, leave);
 }

@@ -53,10 +53,11 @@ static void divisor_is_start_and_rate(void **state) {
         train(b, 2);
         const Table *x = read_metrics(a), *y = read_metrics(b);
         assert_true(x->rows > 5 && x->rows == y->rows);
-        assert_true(last_of(x, VAL_LOSS) < first_of(x, VAL_LOSS) - 0.3);
+        assert_true(last_of(x, METRICS_VAL_LOSS) < first_of(x, METRICS_VAL_LOSS) - 0.3);
         for (size_t row = 0; row < x->rows; row++) {
-            assert_true(x->at[row][TRAIN_LOSS] == y->at[row][TRAIN_LOSS]);
-            assert_true(x->at[row][VAL_LOSS] == y->at[row][VAL_LOSS] || isnan(x->at[row][VAL_LOSS]));
+            assert_true(x->at[row][METRICS_TRAIN_LOSS] == y->at[row][METRICS_TRAIN_LOSS]);
+            assert_true(x->at[row][METRICS_VAL_LOSS] == y->at[row][METRICS_VAL_LOSS] ||
+                        isnan(x->at[row][METRICS_VAL_LOSS]));
         }
         assert_parameters(a, b, 2);
     }
@@ -73,15 +74,15 @@ static void switched(void **state) {
               "attention.switch_divisor=8");
     train("switched", 1);
     const Table *x = read_metrics("plain"), *y = read_metrics("switched");
-    for (size_t row = 0; row < 10; row++) assert_true(x->at[row][TRAIN_LOSS] == y->at[row][TRAIN_LOSS]);
-    assert_true(x->at[10][TRAIN_LOSS] != y->at[10][TRAIN_LOSS]);
+    for (size_t row = 0; row < 10; row++) assert_true(x->at[row][METRICS_TRAIN_LOSS] == y->at[row][METRICS_TRAIN_LOSS]);
+    assert_true(x->at[10][METRICS_TRAIN_LOSS] != y->at[10][METRICS_TRAIN_LOSS]);
     /* A run that ends at the step has been trained by the first divisor and is evaluated by the second. */
     CONFIGURE(CONSTANT_LR, "train.steps=10", "log.every=1", "attention.scale_divisor=0.5", "attention.switch_step=10",
               "attention.switch_divisor=8");
     train("jump", 1);
-    const double after = last_of(read_metrics("jump"), VAL_LOSS),
-                 train_loss = last_of(read_metrics("jump"), TRAIN_LOSS);
-    assert_true(train_loss == y->at[10][TRAIN_LOSS]);
+    const double after = last_of(read_metrics("jump"), METRICS_VAL_LOSS),
+                 train_loss = last_of(read_metrics("jump"), METRICS_TRAIN_LOSS);
+    assert_true(train_loss == y->at[10][METRICS_TRAIN_LOSS]);
     open_run("jump");
     assert_true(model.shape.attention.multiplier == (real)0.125);
     assert_close(evaluate_run(&run, &model).loss, after, 1e-6, "by the second");
@@ -89,7 +90,7 @@ static void switched(void **state) {
     const double before = evaluate_run(&run, &model).loss;
     CONFIGURE(CONSTANT_LR, "train.steps=10", "log.every=1", "attention.scale_divisor=0.5");
     train("short", 1);
-    assert_close(before, last_of(read_metrics("short"), VAL_LOSS), 1e-6, "by the first");
+    assert_close(before, last_of(read_metrics("short"), METRICS_VAL_LOSS), 1e-6, "by the first");
     assert_true(before != after);
 }
 

@@ -3,6 +3,7 @@
 
 #include <float.h>
 
+#include "config/config.h"
 #include "ops/activation.h"
 #include "ops/lanes.h"
 
@@ -63,7 +64,7 @@ static void gelu_in_float(void **state) {
     enum { COUNT = 200001 };
     real *x = reals(COUNT), *y = reals(COUNT);
     for (size_t i = 0; i < COUNT; i++) x[i] = (real)(-12 + 24 * (double)i / (COUNT - 1));
-    ACTIVATIONS[0].forward(y, NULL, x, COUNT);
+    ACTIVATIONS[ACTIVATION_GELU].forward(y, NULL, x, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         double v = (double)x[i], u2 = 2 * sqrt(2 / M_PI) * (v + 0.044715 * v * v * v), expected = v / (1 + exp(-u2));
         double unit = FLT_EPSILON * fabs(expected);

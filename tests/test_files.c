@@ -1,12 +1,10 @@
 /* base/files: a file is read as it was written; after a failure, which is reported, it has the old content. Each test
-   works in a new directory. Failures are made so that they fail for root as well: a parent that is a regular file, a
-   limit on the size of files. */
+   works in a new directory. Failures are made so that they fail for root as well, as by a parent that is a regular
+   file. Full disks are in test_report.c and test_cli.sh. */
 #include "temporary.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,48 +74,6 @@ static void reading_fails(void **state) {
     assert_int_equal(open_files(), before);
 }
 
-static void writing_fails(void **state) {
-    (void)state;
-    write_text("file", "old");
-    assert_int_equal(mkdir(in("folder"), 0700), 0);
-    char lengthy[6000];
-    memset(lengthy, 'x', sizeof lengthy - 1);
-    memcpy(lengthy, temporary, strlen(temporary));
-    lengthy[strlen(temporary)] = '/';
-    lengthy[sizeof lengthy - 1] = 0;
-    const char *const paths[] = {in("file/below"), in("missing/below"), in("folder"), lengthy};
-    for (size_t n = 0; n < COUNT_OF(paths); n++) {
-        assert_fails(STATUS_FAILED, "", file_write(&no_directory, paths[n], "new", 3));
-        assert_true(strlen(err.message) > 10);
-        assert_int_equal(entries(), 2); /* nothing left behind */
-    }
-    assert_holds("file", "old", 3);
-}
-
-/* A limit on the size of files stands for a full disk. */
-static void disk_is_full(void **state) {
-    (void)state;
-    write_text("file", "old");
-    struct rlimit kept, small;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &kept), 0);
-    small = kept;
-    small.rlim_cur = 10000;
-    signal(SIGXFSZ, SIG_IGN);
-    const size_t before = open_files();
-    static char text[100000];
-    for (size_t size = 10001; size <= sizeof text; size += 89999) { /* fails when flushed, fails on the way */
-        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-        const bool done = works(file_write(&no_directory, in("file"), text, size));
-        assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
-        assert_false(done);
-        support_error(__FILE__, __LINE__, STATUS_FAILED, in("file"));
-        assert_int_equal(entries(), 1);
-        assert_holds("file", "old", 3);
-    }
-    assert_int_equal(open_files(), before);
-    signal(SIGXFSZ, SIG_DFL);
-}
-
 /* --- errors between the first byte and the last */
 
 /* Begins a file, of which some has reached the disk and some has not, and ends with an error. */
@@ -173,40 +129,6 @@ static void flushing_fails(void **state) {
     assert_int_equal(entries(), 1);
 }
 
-/* If a writer is released while a file is written, nothing stays open, and no file is incomplete. */
-static void released_while_writing(void **state) {
-    (void)state;
-    const size_t before = open_files(), mark = memory_mark();
-    FileWriter *writer = file_writer_open(&no_directory, in("file"));
-    fputs("half", writer->stream);
-    directory_lock(temporary);
-    assert_true(open_files() > before);
-    memory_release(mark);
-    assert_int_equal(open_files(), before);
-    assert_int_equal(entries(), 0);
-}
-
-static void writer_in_steps(void **state) {
-    (void)state;
-    write_text("file", "old");
-    FileWriter *writer = file_writer_open(&no_directory, in("file"));
-    fputs("new", writer->stream);
-    fflush(writer->stream);
-    assert_holds("file", "old", 3); /* until the commit */
-    file_writer_commit(writer);
-    assert_holds("file", "new", 3);
-    assert_int_equal(entries(), 1);
-
-    char kept[256], relative[64];
-    assert_non_null(getcwd(kept, sizeof kept));
-    assert_int_equal(chdir(temporary), 0);
-    strcpy(relative, "here"); /* no directory in the name */
-    const bool done = works(file_write(&no_directory, relative, "x", 1));
-    assert_int_equal(chdir(kept), 0);
-    assert_that(done, "%s", err.message);
-    assert_holds("here", "x", 1);
-}
-
 static void joining(void **state) {
     (void)state;
     char out[PATH_CAPACITY], name[PATH_CAPACITY] = "";
@@ -232,21 +154,10 @@ static void directories(void **state) {
     assert_fails(STATUS_FAILED, "a/file/below: Not a directory", directory_make_new(in("a/file/below")));
     assert_holds("a/file", "x", 1);
 
-    write_text("outside", "stays");
     assert_int_equal(mkdir(in("kept"), 0700), 0);
     assert_int_equal(symlink(in("kept"), in("a/elsewhere")), 0);
     assert_refused("a/elsewhere is a symbolic link", directory_check_no_link(in("a/elsewhere")));
     assert_true(directory_make_new(in("a/elsewhere/below"))); /* a link on the way is the user's */
-    assert_int_equal(rmdir(in("kept/below")), 0);
-    write_text("kept/inside", "stays");
-    assert_int_equal(symlink(in("outside"), in("a/link")), 0);
-    assert_int_equal(symlink(in("kept"), in("a/b/folder")), 0);
-    assert_int_equal(symlink("/nowhere/at/all", in("a/b/dangling")), 0);
-    assert_true(directory_remove(in("a")));
-    assert_false(path_exists(in("a")));
-    assert_holds("outside", "stays", 5);
-    assert_holds("kept/inside", "stays", 5);
-    assert_int_equal(entries(), 2);
 }
 
 /* A path is absent when the system says so, and never because of another error. */
@@ -347,20 +258,6 @@ static void below_a_directory(void **state) {
     assert_int_equal(rmdir(in("victim")), 0); /* nothing was written there */
 }
 
-/* Everything in a directory is removed, and nothing that a link in it leads to. */
-static void emptied(void **state) {
-    (void)state;
-    assert_true(directory_make_new(in("a/b/c")));
-    assert_true(directory_make_new(in("victim")));
-    write_text("a/file", "x");
-    write_text("a/b/c/file", "x");
-    write_text("victim/file", "stays");
-    assert_int_equal(symlink("../victim", in("a/link")), 0);
-    directory_empty(directory_open(in("a"))->fd);
-    assert_int_equal(rmdir(in("a")), 0);
-    assert_holds("victim/file", "stays", 5);
-}
-
 /* Lays out a cgroup's file below the test's directory. */
 static void put_group(const char *folder, const char *name, const char *text) {
     char path[512];
@@ -413,17 +310,12 @@ int main(void) {
         TEMPORARY_TEST(two_writers),
         TEMPORARY_TEST(round_trip),
         TEMPORARY_TEST(reading_fails),
-        TEMPORARY_TEST(writing_fails),
-        TEMPORARY_TEST(disk_is_full),
         TEMPORARY_TEST(error_while_writing),
         TEMPORARY_TEST(flushing_fails),
-        TEMPORARY_TEST(released_while_writing),
-        TEMPORARY_TEST(writer_in_steps),
         TEMPORARY_TEST(joining),
         TEMPORARY_TEST(directories),
         TEMPORARY_TEST(there_or_not),
         TEMPORARY_TEST(below_a_directory),
-        TEMPORARY_TEST(emptied),
         TEMPORARY_TEST(quotas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
    for any number of threads; without dropout; of the sum of the losses. */
 #include "model_case.h"
 
+#include "base/statistics.h"
 #include "model/measure.h"
 
 enum { HEADS = 4, ROWS = 3 * 7 };
@@ -13,15 +14,10 @@ static void sum_gradients(Setup *u) {
         &(Pass){.with_backward = true, .zero_gradients = true, .batch_weight = (double)batch_targets(&u->batch)});
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void check_norms(const NormStatistics *got, double *norms, size_t n, const char *name, size_t head) {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++) sum += norms[i], squares += norms[i] * norms[i];
-    qsort(norms, n, sizeof *norms, by_size);
+    sort_numbers(norms, n);
     assert_int_equal(n, 18); /* so the median and both quantiles are between two norms */
     const double expected[] = {sum / 18, sqrt(squares / 18), (norms[8] + norms[9]) / 2, .3 * norms[1] + .7 * norms[2],
                                .17 * norms[16] + .83 * norms[17]};

@@ -1,33 +1,9 @@
-/* The passes of the whole model in double precision: what a position sees, and the guarantees about slices, masks of
-   dropout and sizes. */
+/* The passes of the whole model in double precision: what a position sees, and the guarantees about masks of dropout
+   and sizes. Slices without dropout are in test_gradients_plain.c. */
 #include "model_case.h"
 
 static double forward_with_dropout(Setup *u) {
     return model_pass(&u->model, &u->batch, &(Pass){.training = true, .seed = SEED, .micro_step = u->micro_step});
-}
-
-/* A sequence does not see its neighbours, nor a position what comes after it. */
-static void positions_see_the_past_only(void **state) {
-    (void)state;
-    for (unsigned n = 0; n < 4; n++) {
-        Case c = {.name = "past", .post = n & 1, .threads = n & 2 ? 8 : 2, .T = 9};
-        Setup u;
-        setup(&u, &c, false);
-        Batch batch = {.tokens = u.ids, .B = 3, .T = 9};
-        const size_t V = u.model.shape.V, changed = 9 + 4; /* position 4 of sequence 1 */
-        model_forward(&u.model, &batch);
-        real *before = copied_reals(u.model.logits.values, 27 * V);
-        u.ids[changed] = (u.ids[changed] + 1) % (int32_t)V;
-        model_forward(&u.model, &batch);
-        for (size_t r = 0; r < 27; r++) {
-            double change = 0;
-            for (size_t v = 0; v < V; v++)
-                change = fmax(change, fabs(u.model.logits.values[r * V + v] - before[r * V + v]));
-            bool sees = r >= changed && r < 18;
-            assert_that(sees ? change > 1e-6 : change == 0, "position %zu changes by %g", r, change);
-        }
-        teardown(&u);
-    }
 }
 
 static void dropout_is_drawn_by_step(void **state) {
@@ -44,27 +20,6 @@ static void dropout_is_drawn_by_step(void **state) {
     assert_true(backward(&u, 1, true) == first);
     const Pass other = training_pass(SEED + 1, u.micro_step, 1, true);
     assert_true(model_pass(&u.model, &u.batch, &other) != first);
-    teardown(&u);
-}
-
-/* A batch of three slices has the gradients that its sequences have one by one, summed. */
-static void slices_add_up(void **state) {
-    (void)state;
-    Setup u;
-    const Case c = {.name = "slices", .L = 1, .T = SLICE_ROWS / 4, .B = 9, .threads = 2};
-    setup(&u, &c, true);
-    assert_int_equal(model_slice_size(&u.model.shape, 9), 4);
-    const size_t T = u.batch.T, flat = u.model.tensors.flat;
-    double sum = backward(&u, 1, true), alone = 0;
-    real *gradients = copied_reals(u.model.gradients, flat), *losses = copied_reals(u.model.losses, 9 * T);
-    const Batch whole = u.batch;
-    for (size_t b = 0; b < 9; b++) {
-        u.batch = (Batch){.tokens = whole.tokens + b * T, .targets = whole.targets + b * T, .B = 1, .T = T};
-        alone += backward(&u, 1. / 9, b == 0);
-        assert_all_close(losses + b * T, u.model.losses, T, 1e-13, "losses");
-    }
-    assert_close(sum, alone, 1e-12 * sum, "loss");
-    assert_all_close(gradients, u.model.gradients, flat, 1e-13, "gradients");
     teardown(&u);
 }
 
@@ -114,8 +69,9 @@ int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
     const struct CMUnitTest tests[] = {
-        TEST(positions_see_the_past_only),    TEST(dropout_is_drawn_by_step), TEST(slices_add_up),
-        TEST(slices_have_masks_of_their_own), TEST(sizes_that_do_not_fit),
+        TEST(dropout_is_drawn_by_step),
+        TEST(slices_have_masks_of_their_own),
+        TEST(sizes_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,10 @@ static void medians(void **state) {
     assert_true(estimate_median((double[]){8}, 1).value == 8);
     assert_true(isnan(estimate_median((double[]){NAN}, 1).value));
     assert_true(isnan(estimate_median(NULL, 0).value));
+    double many[100];
+    for (int i = 0; i < 100; i++) many[i] = (i * 37) % 100;
+    const Estimate e = estimate_median(many, 100); /* ranks 49.5 - 5 and + 5, outwards: 44 and 55 */
+    assert_true(e.value == 49.5 && e.error == 5.5);
 }
 
 /* Quantiles are those of NumPy's percentile. */

@@ -75,7 +75,8 @@ static void either_engine_continues(void **state) {
         set_text("mixed/config.ini", names[first], names[!first]);
         resume_with_key("mixed", "train.steps=12");
         const Table *mixed = read_metrics("mixed"), *fast = read_metrics("fast");
-        assert_close(last_of(mixed, VAL_LOSS), last_of(fast, VAL_LOSS), 2e-2, "after half of each engine");
+        assert_close(last_of(mixed, METRICS_VAL_LOSS), last_of(fast, METRICS_VAL_LOSS), 2e-2,
+                     "after half of each engine");
         assert_true(shell("rm -r mixed"));
     }
 }

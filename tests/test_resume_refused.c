@@ -13,15 +13,7 @@ static void make_run(void) {
 }
 
 /* Names and checksums of a run's files. */
-static char *checksums(void) {
-    char command[1200], *sums = memory_make(8192, 1, "checksums");
-    snprintf(command, sizeof command, "cd %s && find . -type f -exec cksum {} + | sort", in("run"));
-    FILE *stream = popen(command, "r");
-    assert_non_null(stream);
-    assert_true(fread(sums, 1, 8191, stream) > 0);
-    pclose(stream);
-    return sums;
-}
+static char *checksums(void) { return output_of("cd run && find . -type f -exec cksum {} + | sort"); }
 
 static void refuse(const char *word, const char *set) {
     const char *before = checksums();
@@ -39,6 +31,7 @@ static void refusals(void **state) {
         {"run/config.ini", "seed = 1", "seed = 2", "train.seed"},
         {"run/config.ini", "context = 16", "context = 8", "context"},
         {"run/config.ini", "optimizer = adamw", "optimizer = sgd", "train.optimizer = adamw"},
+        {"run/config.ini", "shards = 2", "shards = 4", "train.shards = 2"},
         {"run/config.ini", "[model]", "[modell]", "model"},
         {"run/config.ini", "every = 4", "every = 2", "eval.every = 4, and"},
         {"run/config.ini", "\nevery = 2", "\nevery = 4", "log.every = 2, and"},

@@ -92,32 +92,12 @@ static void ranges(void **state) {
             }
 }
 
-/* Every entry of a matrix is in one strip, whatever lies before and behind the matrix. */
-static void strips(void **state) {
-    (void)state;
-    for (size_t rows = 1; rows <= 70; rows += 23)
-        for (size_t columns = 1; columns <= 70; columns += 23)
-            for (size_t count = 1; count <= 12; count++) {
-                const Range place = {7 * (count % 3), 7 * (count % 3) + rows * columns};
-                int seen[70][70] = {0};
-                for (size_t id = 0; id < count; id++) {
-                    const Range own = range_split(place.end + 40, 1, id, count);
-                    const Tile t = tile_strip(rows, columns, 4, range_within(own, place));
-                    for (size_t r = t.rows.begin; r < t.rows.end; r++)
-                        for (size_t c = t.columns.begin; c < t.columns.end; c++) seen[r][c]++;
-                }
-                for (size_t r = 0; r < rows; r++)
-                    for (size_t c = 0; c < columns; c++) assert_int_equal(seen[r][c], 1);
-            }
-    Tile t = tile_strip(512, 128, 16, (Range){512 * 128 / 4, 512 * 128 / 2});
-    assert_true(t.rows.begin == 128 && t.rows.end == 256 && t.columns.begin == 0 && t.columns.end == 128);
-    t = tile_strip(128, 512, 16, (Range){0, 128 * 100});
-    assert_true(t.rows.begin == 0 && t.rows.end == 128 && t.columns.begin == 0 && t.columns.end == 96);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(sizes), TEST(arena), TEST(arena_that_does_not_fit), TEST(ranges), TEST(strips),
+        TEST(sizes),
+        TEST(arena),
+        TEST(arena_that_does_not_fit),
+        TEST(ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

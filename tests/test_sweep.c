@@ -30,7 +30,8 @@ static void runs_are_runs_by_themselves(void **state) {
         line = strsep(&rest, "\n");
         assert_memory_equal(line, begin, strlen(begin));
         assert_int_equal(sscanf(line + strlen(begin), "%lf,%*f,%lf", &train_loss, &val_loss), 2);
-        assert_true(train_loss == last_of(metrics, TRAIN_LOSS) && val_loss == last_of(metrics, VAL_LOSS));
+        assert_true(train_loss == last_of(metrics, METRICS_TRAIN_LOSS) &&
+                    val_loss == last_of(metrics, METRICS_VAL_LOSS));
         assert_string_equal(strrchr(line, ',') - 2, ",1,"); /* 3 threads for 4 runs: one each, and no error */
     }
     assert_non_null(strstr(contents(in("table.txt"), NULL), "÷ √d_k = 4"));

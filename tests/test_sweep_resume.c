@@ -8,7 +8,16 @@
 
 static FILE *no_table; /* /dev/null */
 
-static void resume(const char *program, const char *directory) { resume_with(program, directory, no_table); }
+/* Continues a sweep, as sweep_with trains one. */
+static void resume(const char *program, const char *directory) {
+    const size_t mark = memory_mark();
+    const TrainOptions options = {.threads = 2,
+                                  .command_line = "./train resume",
+                                  .program = program ? program : built(),
+                                  .progress = progress_make(stderr, true)};
+    assert_int_equal(sweep_resume(in(directory), &options, no_table), 0);
+    memory_release(mark);
+}
 static void resumes(const char *directory) {
     resume(NULL, directory);
     assert_result(directory, "finished");
@@ -44,6 +53,8 @@ static void failures_are_the_runs_own(void **state) {
 
     assert_fails(STATUS_FAILED, "scale_divisor=none+seed=2: killed by signal 9",
                  resume(program_where(THE_ONE, "kill -9 $$"), "sweep"));
+    assert_fails(STATUS_FAILED, "scale_divisor=none+seed=2: killed by signal 9", make_tables());
+    assert_non_null(strstr(timeless("sweep"), ",killed by signal 9 (Killed)\n"));
     assert_fails(STATUS_FAILED, "ended with status 0 before it had finished",
                  resume(program_where(THE_ONE, "exit 0"), "sweep"));
     assert_fails(STATUS_FAILED, "ended with status 7 before it had finished",
@@ -51,21 +62,6 @@ static void failures_are_the_runs_own(void **state) {
     resume(program_where("*seed=1*", NO_SUCH_LUCK), "sweep");
     assert_result("sweep", "finished");
     assert_same_sweep("straight", "sweep");
-}
-
-/* --force: the old sweep is whole in sweep.old, however the new one ends. */
-static void force_moves_the_old_sweep(void **state) {
-    (void)state;
-    CONFIGURE(FOUR);
-    sweep("sweep", 2);
-    assert_true(shell("cp -a sweep first"));
-    sweep_failing("sweep", true);
-    assert_result("sweep", "failed");
-    assert_true(shell("diff -r first sweep.old"));
-    sweep_with(NULL, "sweep", 2, true);
-    assert_same_sweep("first", "sweep");
-    assert_true(shell("diff -r first sweep.old"));
-    assert_result("sweep.old-2", "failed");
 }
 
 /* A directory in a run's place is not lost: a run of this program is moved, and anything else is not trained over. */
@@ -277,29 +273,6 @@ static void assert_both_as_alone(const char *sweep_name) {
     }
 }
 
-/* The run of a process that was killed has failed, also when the tables are made again; the rest is trained, and resume
-   finishes that run with the bits of one by itself. */
-static void a_killed_run(void **state) {
-    (void)state;
-    train_both_alone();
-    const pid_t child = start_sweep("sweep", 1);
-    wait_for_steps("sweep", NAMES[0], 25);
-    assert_int_equal(kill(child_of(child), SIGKILL), 0);
-    assert_int_equal(status_of(child), STATUS_FAILED);
-    for (int again = 0; again <= 1; again++) {
-        if (again) assert_fails(STATUS_FAILED, "killed by signal 9", make_tables());
-        assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"killed by signal 9 (Killed)\""));
-        const char *csv = timeless("sweep");
-        assert_non_null(strstr(csv, "\nscale_divisor=none,none,1,failed,"));
-        assert_non_null(strstr(csv, ",killed by signal 9 (Killed)\n"));
-        assert_non_null(strstr(csv, "\nscale_divisor=sqrt_dk,sqrt_dk,4,finished,600,"));
-        assert_true(remove(in("sweep/summary.csv")) == 0);
-    }
-    resume(NULL, "sweep");
-    assert_non_null(strstr(timeless("sweep"), "\nscale_divisor=none,none,1,finished,600,"));
-    assert_both_as_alone("sweep");
-}
-
 /* When the sweep's process is killed, its runs train on, and resume waits for them: none is resumed itself. */
 static void a_killed_parent(void **state) {
     (void)state;
@@ -494,7 +467,6 @@ static void stopped_and_continued(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(failures_are_the_runs_own),
-        SWEEP_TEST(force_moves_the_old_sweep),
         SWEEP_TEST(what_is_not_ours_stays),
         SWEEP_TEST(changes_are_refused),
         SWEEP_TEST(made_again),
@@ -502,7 +474,6 @@ int main(void) {
         SWEEP_TEST(killed_anywhere),
         SWEEP_TEST(a_run_cannot_be_dropped),
         SWEEP_TEST(one_value),
-        SWEEP_TEST(a_killed_run),
         SWEEP_TEST(a_killed_parent),
         SWEEP_TEST(waiting_is_ended),
         SWEEP_TEST(started_twice),

@@ -35,9 +35,12 @@ static void labels(void **state) {
     (void)state;
     plan("[sweep]\nscale_divisor = none, sqrt_dk\nlr = 1e-3, 2e-3\nseed = 7, 8\n");
     assert_string_equal(sweep.settings[3].label, "÷ √d_k = 8, lr 0.002");
-    plan("[sweep]\nscale_divisor = none, sqrt_dk, 3\nheads = 2, 4\n"); /* √d_k is not the same for both */
+    plan("[sweep]\nscale_divisor = none, sqrt_dk, 2sqrt_dk\nheads = 2, 4\n"); /* √d_k is not the same for both */
     assert_string_equal(sweep.settings[2].label, "÷ √d_k, heads 2");
-    assert_string_equal(sweep.settings[5].label, "÷ 3, heads 4");
+    assert_string_equal(sweep.settings[5].label, "÷ 2√d_k, heads 4");
+    plan("[sweep]\nscale_divisor = 2sqrt_dk, 3\n");
+    assert_string_equal(sweep.settings[0].label, "÷ 2√d_k = 16");
+    assert_string_equal(sweep.settings[1].label, "÷ 3");
 }
 
 static bool same_color(Color a, Color b) { return memcmp(&a, &b, sizeof a) == 0; }

@@ -56,26 +56,6 @@ static void softmax_rows(void **state) {
     assert_close(r.entropy, 101 * exp(-100), 1e-55, "its entropy");
 }
 
-static void scores_have_mean_0_and_variance_d_k_over_divisor_squared(void **state) {
-    static const size_t d_k[] = {1, 2, 7, 64, 300}, keys[] = {1, 2, 5, 33};
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(d_k); i++)
-        for (size_t j = 0; j < COUNT_OF(keys); j++) {
-            TheoryFigures f[4];
-            theory_measure(d_k[i], keys[j], 2000, 7, 1, FOUR, 4, f);
-            for (int s = 0; s < 4; s++) {
-                double c = divisor_value(FOUR[s].divisor, d_k[i]);
-                assert_within(f[s].score_mean, 0, "mean, d_k %zu, %zu keys", d_k[i], keys[j]);
-                assert_within(f[s].score_var, (double)d_k[i] / c / c, "variance, d_k %zu, %zu keys", d_k[i], keys[j]);
-                /* Var(mean of a row) = d_k / keys / c^2; of its square, 2 d_k (d_k + 2) / keys + 2 d_k, over c^4. */
-                double d = (double)d_k[i], n = (double)keys[j];
-                assert_close(f[s].score_mean.error, sqrt(d / n / 2000) / c, .2 * sqrt(d / n / 2000) / c, "its error");
-                double error = sqrt((2 * d * (d + 2) / n + 2 * d) / 2000) / c / c;
-                assert_close(f[s].score_var.error, error, .35 * error, "error of the variance");
-            }
-        }
-}
-
 static void one_key_has_nothing_to_choose(void **state) {
     TheoryFigures f[4];
     (void)state;
@@ -384,17 +364,6 @@ static void threads_and_company_change_no_bit(void **state) {
     assert_memory_equal(&exact, &exact_3, sizeof exact);
 }
 
-static void the_median_and_its_error(void **state) {
-    double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2}, many[100];
-    (void)state;
-    assert_close(estimate_median(odd, 3).value, 3, 0, "of three");
-    assert_close(estimate_median(even, 4).value, 2.5, 0, "of four");
-    for (int i = 0; i < 100; i++) many[i] = (i * 37) % 100;
-    Estimate e = estimate_median(many, 100); /* ranks 49.5 - 5 and + 5, outwards: 44 and 55 */
-    assert_close(e.value, 49.5, 0, "of 0 to 99");
-    assert_close(e.error, 5.5, 0, "its error");
-}
-
 static void too_much_is_refused(void **state) {
     TheoryFigures f;
     (void)state;
@@ -406,7 +375,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(normals_in_blocks_are_the_numbers_one_by_one),
         TEST(softmax_rows),
-        TEST(scores_have_mean_0_and_variance_d_k_over_divisor_squared),
         TEST(one_key_has_nothing_to_choose),
         TEST(a_large_divisor_gives_uniform_weights),
         TEST(saturated_weights_leave_two_keys),
@@ -416,7 +384,6 @@ int main(void) {
         TEST(gradients_are_finite_differences),
         TEST(other_scores_have_the_figures_they_should),
         TEST(threads_and_company_change_no_bit),
-        TEST(the_median_and_its_error),
         TEST(too_much_is_refused),
     };
     const struct CMUnitTest in_double[] = {TEST(gradients_are_finite_differences),

@@ -54,9 +54,9 @@ static void figures_of_a_run(void **state) {
     double losses[4] = {0}, steps[4] = {0};
     size_t evaluated = 0;
     for (size_t row = 0; row < metrics->rows; row++)
-        if (!isnan(metrics->at[row][VAL_LOSS])) {
-            losses[evaluated] = metrics->at[row][VAL_LOSS];
-            steps[evaluated++] = metrics->at[row][STEP];
+        if (!isnan(metrics->at[row][METRICS_VAL_LOSS])) {
+            losses[evaluated] = metrics->at[row][METRICS_VAL_LOSS];
+            steps[evaluated++] = metrics->at[row][METRICS_STEP];
         }
     assert_int_equal(evaluated, 4);
     assert_true(losses[0] > losses[1] && losses[1] > losses[2]);
@@ -155,23 +155,16 @@ static void nothing_invented(void **state) {
     assert_false(says("a table of"));
 }
 
-static void set_result(const char *result, const char *error) {
-    Json *description = run_description_load(in("run"));
-    js_set(description, "result", js_text(result));
-    if (error) js_set(description, "error", js_text(error));
-    run_description_save(description, directory_open(in("run")));
-}
-
 static void unfinished_runs(void **state) {
     (void)state;
     FILE *out = fopen(in("out"), "w");
     CONFIGURE("train.steps=4");
     train("run", 1);
-    set_result("running", NULL);
+    set_text("run/run.json", "\"finished\"", "\"running\"");
     read_run("run");
     assert_said("The run has not finished: run.json says running, so it is at work or was killed. It was logged up to "
                 "step 4 of 4.");
-    set_result("diverged", "diverged at step 3: \033[31mred");
+    set_text("run/run.json", "\"running\"", "\"diverged\", \"error\": \"diverged at step 3: \\u001b[31mred\"");
     read_run("run");
     assert_said("run.json says diverged (diverged at step 3:");
     put_log("run/metrics.csv", LOG_METRICS, "@");
@@ -197,7 +190,7 @@ static void figures_of_a_sweep(void **state) {
         char run[64];
         snprintf(run, sizeof run, "sweep/scale_divisor=%s", names[i]);
         const Table *metrics = read_metrics(run);
-        loss[i] = metrics->at[metrics->rows - 1][VAL_LOSS];
+        loss[i] = metrics->at[metrics->rows - 1][METRICS_VAL_LOSS];
         deviation[i] = heads_mean(run, ATTENTION_SCORE_STD, false);
         entropy[i] = heads_mean(run, ATTENTION_ENTROPY, true);
         first[i] = heads_mean(run, ATTENTION_GRAD_SCORES_MEDIAN, false);
@@ -300,7 +293,7 @@ static void equal_settings(void **state) {
     CONFIGURE(TINY, "train.optimizer=sgd", "sweep.train.beta1=.8, .9");
     sweep("same", 2);
     const Table *metrics = read_metrics("same/beta1=0.8");
-    const double loss = last_of(metrics, VAL_LOSS);
+    const double loss = last_of(metrics, METRICS_VAL_LOSS);
     why_sweep(sweep_view(in("same")), &why);
     assert_said("All 2 settings end with the same validation loss, %.2f nats per character", loss);
     assert_false(says("lowest") || says("highest") || says("apart"));

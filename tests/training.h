@@ -89,7 +89,6 @@ static inline const Table *read_table(const char *path, const char *header) {
     return table;
 }
 
-enum { STEP, TOKENS, SECONDS, LR, TRAIN_LOSS, VAL_LOSS, GRAD_NORM, VAL_ACCURACY };
 static inline const Table *read_metrics(const char *run) {
     char path[128];
     snprintf(path, sizeof path, "%s/metrics.csv", run);
@@ -114,13 +113,6 @@ static inline bool same_parameters(const char *a, const char *b) {
     size_t size_a, size_b;
     const char *x = numbers_of(a, &size_a), *y = numbers_of(b, &size_b);
     return size_a == size_b && memcmp(x, y, size_a) == 0;
-}
-
-/* Returns whether a command of the shell, run silently in the test's directory, succeeds. */
-static inline bool shell(const char *command) {
-    char whole[4096];
-    snprintf(whole, sizeof whole, "cd %s && { %s; } >/dev/null 2>&1", temporary, command);
-    return system(whole) == 0;
 }
 
 /* The first `from` in a file becomes `to`. */
@@ -167,4 +159,25 @@ static inline void open_model(const char *name) {
     run_open(&run, in(name), NULL, 0, false);
     run_load_model(&run, &model, 0, 1);
     memory_release(mark);
+}
+
+/* Asserts that two runs have the same files, apart from run.json, pages and times. */
+static inline void assert_same_run(const char *a, const char *b) {
+    char script[1024];
+    snprintf(script, sizeof script,
+             "for run in %s %s; do (cd $run && {\n"
+             "  find . -type f ! -name report.html | sort && cut -d, -f 1,2,4- metrics.csv\n"
+             "  find . -type f ! -name report.html ! -name run.json ! -name metrics.csv ! -name last.safetensors \\\n"
+             "    -exec cksum {} + | sort; } >../$run.same); done; cmp %s.same %s.same",
+             a, b, a, b);
+    assert_that(shell(script), "%s and %s differ", a, b);
+    assert_that(same_parameters(a, b), "the parameters or moments of %s and %s differ", a, b);
+}
+
+/* Writes the config of the test into a file. */
+static inline void save_config(const char *name) {
+    FILE *file = fopen(in(name), "wb");
+    assert_non_null(file);
+    config_write(&config, file);
+    assert_int_equal(fclose(file), 0);
 }

@@ -24,7 +24,7 @@ typedef enum { LEARNED_NO, LEARNED_LAYER, LEARNED_HEAD } ScaleLearned;
 typedef enum { LENGTH_NONE, LENGTH_LOG } ScaleLength;
 typedef enum { SINK_NONE, SINK_ONE, SINK_LEARNED } Sink;
 typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision; /* train.precision: the first two alone */
-typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_MUON } OptimizerKind;
+typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_MUON, OPTIMIZER_COUNT } OptimizerKind;
 typedef enum { ENGINE_FAST, ENGINE_PLAIN } EngineKind;
 typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 
