@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The module of docs/live.html beside the native program with the same kernel, for vectors of four floats by SSE:
-# milliseconds of a processor for a training step of configs/dk64_scaled.ini on one thread, in turns, and what products
-# take of them (from samples, 500 a second), without the packing of their right operands. The other loops of the native
-# program are for the processor's own vectors. Needs perf (Debian's linux-perf), Node, x86-64, and what builds the
-# program.
+# The module of docs/live.html beside the native program of the last commit, built to have the same kernel, for vectors
+# of four floats by SSE: milliseconds of a processor for a training step of configs/dk64_scaled.ini on one thread, in
+# turns, and what products take of them (from samples, 500 a second), without the packing that is in functions of its
+# own. The other loops of the native program are for the processor's own vectors. Needs perf (Debian's linux-perf), git,
+# Node, x86-64, and what builds the program. Node leaves /tmp/perf-*.map.
 #   bench/live.sh [ROUNDS]        a minute for each; 4 unless given
 set -eu
 cd "$(dirname "$0")/.."

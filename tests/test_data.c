@@ -1,5 +1,6 @@
-/* data/: text to code points to ids and back, the two parts of a corpus, and the batches from each. Where positions
-   matter, all characters of the corpus are different and in ascending order: then an id is its own position. */
+/* data/: UTF-8 to code points, text and files that a vocabulary refuses, the two parts of a corpus, and the batches
+   from the first. Where positions matter, all characters of the corpus are different and in ascending order: then an id
+   is its own position. */
 #include "temporary.h"
 
 #include <iconv.h>

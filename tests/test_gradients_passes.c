@@ -1,5 +1,5 @@
-/* The passes of the whole model in double precision: what a position sees, and the guarantees about masks of dropout
-   and sizes. Slices without dropout are in test_gradients_plain.c. */
+/* The passes of the whole model in double precision: the guarantees about masks of dropout and sizes. Slices without
+   dropout are in test_gradients_plain.c. */
 #include "model_case.h"
 
 static double forward_with_dropout(Setup *u) {

@@ -104,9 +104,9 @@ static size_t expected_at_once(size_t shards, size_t threads) {
 }
 
 /* Several shards at the same time, by one thread each or more. In the second run a shard has several slices, in the
-   third the threads of a shard share a sequence, in the fifth a slice has room for one shard only, and in the last
-   three sizes are odd. Long contexts are
-   tried with 2, 5 and 8 threads, and in an instrumented build all are with 2 and 8. */
+   third the threads of a shard share a sequence, and in the fifth a slice has room for one shard only. The last three
+   have sizes that are no multiples of a tile's. Long contexts are tried with 2, 5 and 8 threads, and in an instrumented
+   build all are with 2 and 8. */
 static void threads_change_no_bit(void **state) {
     (void)state;
     static const char *const runs[][7] = {

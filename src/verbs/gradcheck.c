@@ -60,8 +60,8 @@ static void check_config(const Config *c) {
                     "model.d_model and, with attention.qk_norm, model.d_k to 3 or more");
 }
 
-/* Returns whether a row is worse than another, which was checked before it. Of rows that fail, the last in the order of
-   the forward pass is the worst, since there the backward pass first goes wrong. */
+/* Returns whether a row is worse than another, which was checked before it. Of rows that fail the last is the worst: in
+   a model the backward pass first goes wrong there. */
 static bool is_worse(const GradientRow *row, const GradientRow *than) {
     return row->failed || (!than->failed && row->relative >= than->relative);
 }
