@@ -22,15 +22,19 @@ typedef struct {
     size_t c_size;
 } Case;
 
+/* Which operands are transposed, and whether there is a C or a bias to add to. */
+enum { TRANSPOSED_A = 1, TRANSPOSED_B = 2, ADDS = 4, BIAS = 8, FLAGS = 12 };
+
 static Case make(size_t m, size_t n, size_t k, unsigned flags, float alpha) {
-    Case x = {.product = {.op_a = flags & 1 ? TRANSPOSED : PLAIN,
-                          .op_b = flags & 2 ? TRANSPOSED : PLAIN,
-                          .accumulate = flags & 4,
+    Case x = {.product = {.op_a = flags & TRANSPOSED_A ? TRANSPOSED : PLAIN,
+                          .op_b = flags & TRANSPOSED_B ? TRANSPOSED : PLAIN,
+                          .accumulate = flags & ADDS,
                           .m = m,
                           .n = n,
                           .k = k,
                           .ldc = n + GAP,
-                          .alpha = alpha}};
+                          .alpha = alpha,
+                          .bias = flags & BIAS ? normal_reals(n, 1) : NULL}};
     Product *p = &x.product;
     const size_t lda = (p->op_a == TRANSPOSED ? m : k) + GAP, ldb = (p->op_b == TRANSPOSED ? k : n) + GAP;
     x.a = normal_reals((p->op_a == TRANSPOSED ? k : m) * lda, 1);
@@ -93,7 +97,8 @@ static double expected(const Case *x, const Multiplied *y, size_t i, size_t j, d
         sizes += fabs(term);
     }
     *size = fabs((double)p->alpha) * sizes + 1;
-    return (double)p->alpha * sum + (p->accumulate ? (double)x->c[i * p->ldc + j] : 0);
+    const double start = p->accumulate ? (double)x->c[i * p->ldc + j] : p->bias ? (double)p->bias[j] : 0;
+    return start + (double)p->alpha * sum;
 }
 
 /* x (rows, width) rounded, in memory of its own. */
@@ -175,7 +180,7 @@ static void small_shapes(void **state) {
         for (size_t m = 1; m <= 41; m += m < 14 ? 1 : 9)
             for (size_t n = 1; n <= 36; n += n < 18 ? 1 : 6)
                 for (size_t k = 1; k <= 33; k += k < 4 ? 1 : k < 18 ? 7 : 15)
-                    check(kernels[l], m, n, k, (unsigned)(m + 3 * n + 5 * k) % 8, k % 2 ? 1 : .37F);
+                    check(kernels[l], m, n, k, (unsigned)(m + 3 * n + 5 * k) % FLAGS, k % 2 ? 1 : .37F);
 }
 
 static void shapes_of_a_model(void **state) {
@@ -185,15 +190,15 @@ static void shapes_of_a_model(void **state) {
                                        {13, 530, 90},   {7, 1030, 515}, {20, 33, 1601}};
     for (size_t l = 0; l < kernel_count; l++)
         for (size_t s = 0; s < COUNT_OF(shapes); s++)
-            for (unsigned flags = 0; flags < 8; flags += s < 4 ? 1 : 3)
+            for (unsigned flags = 0; flags < FLAGS; flags += s < 4 ? 1 : 3)
                 check(kernels[l], shapes[s][0], shapes[s][1], shapes[s][2], flags, flags % 2 ? 1 : .5F);
 }
 
 /* Computes the whole product, then by rows, by columns and with vectors of the other width. */
 static void bits_are_the_same(void **state) {
     (void)state;
-    for (unsigned flags = 0; flags < 8; flags++) {
-        Case x = make(101, 150, 300, flags, .37F);
+    for (unsigned flags = 0; flags < 2 * FLAGS; flags++) {
+        Case x = make(101, 150, 300, flags % FLAGS, flags < FLAGS ? 1 : .37F);
         const Product *p = &x.product;
         real *whole = copied_reals(x.c, x.c_size), *other = reals(x.c_size);
         for (size_t l = 0; l < kernel_count; l++) {
@@ -215,6 +220,7 @@ static void bits_are_the_same(void **state) {
                 Product part = *p;
                 part.n = p->n - j < 48 ? p->n - j : 48;
                 part.b = p->op_b == TRANSPOSED ? operand_from(p->b, j, 0) : operand_from(p->b, 0, j);
+                if (p->bias) part.bias = p->bias + j;
                 gemm(kernels[l], &part, other + j);
             }
             assert_memory_equal(whole, other, x.c_size * sizeof *other);
@@ -230,10 +236,10 @@ static void triangles(void **state) {
                                        {450, 40, 33, 417}, {13, 9, 7, 2},     {33, 40, 900, 867}};
     for (size_t l = 0; l < kernel_count; l++)
         for (size_t s = 0; s < COUNT_OF(shapes); s++)
-            for (unsigned flags = 0; flags < 8; flags++)
+            for (unsigned flags = 0; flags < FLAGS; flags++)
                 for (Triangle triangle = LOWER_C; triangle <= UPPER_A; triangle++) {
                     const size_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2], d = shapes[s][3];
-                    Case x = make(m, n, k, flags, .5F);
+                    Case x = make(m, n, k, flags, flags % 2 ? 1 : .5F);
                     Product *p = &x.product;
                     for (size_t i = 0; i < m; i++)
                         for (size_t q = 0; q < k; q++)

@@ -21,10 +21,12 @@ enum {
     DEPTH = 384,      /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
     PACKED = 512,     /* columns of B that are packed at a time: three quarters of a megabyte */
     PACKED_AMX = 768, /* with AMX: its products are so fast that it counts how often A is packed */
-    BLOCK = 40,       /* tiles of rows are multiplied by all of these panels before the next tiles; with AMX, one is */
+    BLOCK = 40,       /* tiles of rows are multiplied by all of these panels before the next tiles */
+    BLOCK_AMX = 6,    /* with AMX, if they are packed from a transposed A; otherwise one is */
     PACK_A = 128,     /* steps from which on a transposed A of floats is packed, too */
     AHEAD = 6,        /* rows by which packing prefetches, because another core may have written them */
-    TILE_ROWS = 12,   /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
+    TOGETHER = 16,    /* steps of a plain B that are packed at a time, while the next ones are prefetched */
+    TILE_ROWS = 12,   /* rows of the largest tile, except AMX's */
     NEAR = 1 << 17,   /* entries of the largest C that is likely to be in a cache: half a megabyte */
 };
 static _Thread_local real packed[DEPTH * (PACKED + BLOCK * TILE_ROWS)] __attribute__((aligned(64))); /* B, then A */
@@ -48,6 +50,16 @@ typedef struct {
 /* Returns where the piece begins in the panel of this width that begins with column j. */
 static inline size_t panel_at(const Piece *piece, size_t j, size_t width) {
     return j * piece->panel_depth + piece->above * width;
+}
+
+/* What the sums of a tile begin with: rows that are `stride` apart, of C, or of a bias, where it is 0; NULL: zeros. */
+typedef struct {
+    const float *rows;
+    size_t stride;
+} Start;
+
+static inline const float *start_at(Start start, size_t row, size_t column) {
+    return start.rows ? start.rows + row * start.stride + column : NULL;
 }
 
 /* Rows cut into tiles: the first `higher` of them have one row more than the others. */

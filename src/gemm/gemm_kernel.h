@@ -14,7 +14,8 @@
 #define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1))                /* zeros fill the depth up to a multiple of it */
 #define COLUMNS ((size_t)(PAIRS == 3 ? PACKED_AMX : PACKED)) /* of B that are packed at a time */
 
-_Static_assert(COLUMNS + (PAIRS == 3 ? 1 : BLOCK) * (size_t)ROWS <= PACKED + BLOCK * TILE_ROWS, "`packed` has room");
+_Static_assert(COLUMNS + (PAIRS == 3 ? BLOCK_AMX : BLOCK) * (size_t)ROWS <= PACKED + BLOCK * TILE_ROWS,
+               "`packed` has room");
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
@@ -35,14 +36,15 @@ static inline size_t NAME(depth_of)(size_t steps) {
     return (depth + GRAIN - 1) / GRAIN * GRAIN;
 }
 
-/* c (LANES) = alpha sum, or c += alpha sum. */
-static inline __attribute__((always_inline)) TARGET void NAME(store)(float *c, NAME(vec) sum, float alpha,
-                                                                     bool accumulate) {
-    NAME(unaligned) *out = (NAME(unaligned) *)c;
-    if (accumulate && EACH == 1) *out += alpha * sum;
-    for (size_t l = 0; accumulate && EACH == 2 && l < LANES; l++) /* fused on every processor */
-        (*out)[l] = fmaf(alpha, sum[l], (*out)[l]);
-    if (!accumulate) *out = alpha * sum;
+/* c (LANES) = alpha sum, plus what is at `from` unless that is NULL. */
+static inline __attribute__((always_inline)) TARGET void NAME(store)(float *c, const float *from, NAME(vec) sum,
+                                                                     float alpha) {
+    NAME(vec) x = {0};
+    if (from) x = *(const NAME(unaligned) *)from;
+    if (!from) x = alpha * sum;
+    else if (EACH == 1) x += alpha * sum;
+    for (size_t l = 0; from && EACH == 2 && l < LANES; l++) x[l] = fmaf(alpha, sum[l], x[l]); /* on any processor */
+    *(NAME(unaligned) *)c = x;
 }
 
 /* Prepares the thread for the processor's tiles. */
@@ -55,30 +57,53 @@ static inline TARGET void NAME(begin)(void) {
 }
 
 #if PAIRS == 3
-/* C (rows, vectors) = alpha A B, or C += alpha A B, by two times two of the processor's tiles of 16 rows. The rows of A
-   are `row` elements apart; B is a packed panel. Each entry is a sum over blocks of 32 steps of k, in each of which the
-   even and the odd steps are summed apart (Intel's manual, TDPBF16PS). k is rounded up to whole blocks: A and B have
-   them, with zeros in A beyond its last step and beyond a triangle. Rows beyond A's are also read, but not used. A C
-   that is only written and that is in a cache is not prefetched: that would take longer than it saves. */
+/* Loads or stores the sums, which are in two times two of the processor's tiles of 16 rows. gcc does not know that
+   these instructions read and write memory. */
+static inline __attribute__((always_inline)) TARGET void NAME(load_sums)(const float *x, size_t stride) {
+    __asm__ volatile("" ::: "memory");
+    _tile_loadd(0, x, stride * sizeof *x);
+    _tile_loadd(1, x + LANES, stride * sizeof *x);
+    _tile_loadd(2, x + LANES * stride, stride * sizeof *x);
+    _tile_loadd(3, x + LANES * stride + LANES, stride * sizeof *x);
+}
+static inline __attribute__((always_inline)) TARGET void NAME(store_sums)(float *x, size_t stride) {
+    _tile_stored(0, x, stride * sizeof *x);
+    _tile_stored(1, x + LANES, stride * sizeof *x);
+    _tile_stored(2, x + LANES * stride, stride * sizeof *x);
+    _tile_stored(3, x + LANES * stride + LANES, stride * sizeof *x);
+    __asm__ volatile("" ::: "memory");
+}
+
+/* C (rows, vectors) = start + alpha A B. The rows of A are `row` elements apart; B is a packed panel. Each entry is a
+   sum over blocks of 32 steps of k, in each of which the even and the odd steps are summed apart (Intel's manual,
+   TDPBF16PS). If alpha is 1 the sum begins with `start`, otherwise that is added last. k is rounded up to whole blocks:
+   A and B have them, with zeros in A beyond its last step and beyond a triangle. Rows beyond A's are also read, but not
+   used. A whole tile is loaded from C and stored there; a part of one is copied. */
 static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
-                                  size_t step, const float *b, bool accumulate, bool is_far, float *c, size_t ldc) {
+                                  size_t step, const float *b, Start start, float *c, size_t ldc) {
     (void)step;
-    float sum[2 * LANES][2 * LANES] __attribute__((aligned(64)));
-    const size_t a_stride = row * sizeof *a, b_stride = vectors * LANES * sizeof *b;
-    const bool lower = rows > LANES, right = vectors > 1;
-    for (size_t i = 0; (accumulate || is_far) && i < rows; i++)
-        prefetch_to_write(c + i * ldc, vectors * LANES * sizeof *c);
-    __asm__ volatile("" ::: "memory"); /* gcc does not know that _tile_loadd reads memory */
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (size_t p = 0; p < k; p += GRAIN, a += GRAIN, b += GRAIN * vectors * LANES) {
+    float copy[ROWS][VECTORS * LANES] __attribute__((aligned(64)));
+    const size_t a_stride = row * sizeof *a, b_stride = LANES * sizeof *b, tile = GRAIN * LANES;
+    const bool lower = rows > LANES, right = vectors == VECTORS, is_whole = rows == ROWS && right;
+    if (!start.rows || alpha != 1) {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    } else if (right && (is_whole || start.stride == 0)) {
+        NAME(load_sums)(start.rows, start.stride);
+    } else {
+        for (size_t i = 0; i < rows; i++)
+            memcpy(copy[i], start.rows + i * start.stride, vectors * LANES * sizeof **copy);
+        NAME(load_sums)(copy[0], VECTORS * LANES);
+    }
+    __asm__ volatile("" ::: "memory");
+    for (size_t p = 0; p < k; p += GRAIN, a += GRAIN, b += vectors * tile) {
         _tile_loadd(4, a, a_stride);
         _tile_loadd(6, b, b_stride);
         _tile_dpbf16ps(0, 4, 6);
         if (right) {
-            _tile_loadd(7, b + LANES, b_stride);
+            _tile_loadd(7, b + tile, b_stride);
             _tile_dpbf16ps(1, 4, 7);
         }
         if (!lower) continue;
@@ -86,13 +111,16 @@ static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float a
         _tile_dpbf16ps(2, 5, 6);
         if (right) _tile_dpbf16ps(3, 5, 7);
     }
-    _tile_stored(0, &sum[0][0], sizeof *sum);
-    _tile_stored(1, &sum[0][LANES], sizeof *sum);
-    _tile_stored(2, &sum[LANES][0], sizeof *sum);
-    _tile_stored(3, &sum[LANES][LANES], sizeof *sum);
+    if (is_whole && alpha == 1) {
+        NAME(store_sums)(c, ldc);
+        return;
+    }
+    NAME(store_sums)(copy[0], VECTORS * LANES);
+    if (alpha == 1) start.rows = NULL;
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++)
-            NAME(store)(c + i * ldc + v * LANES, *(const NAME(vec) *)&sum[i][v * LANES], alpha, accumulate);
+            NAME(store)
+            (c + i * ldc + v * LANES, start_at(start, i, v * LANES), *(const NAME(vec) *)&copy[i][v * LANES], alpha);
 }
 #else
 static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(const float *x) {
@@ -125,12 +153,11 @@ static inline __attribute__((always_inline)) TARGET NAME(vec)
 #endif
 }
 
-/* C (rows, vectors) = alpha A B, or C + that. A (rows, k) has `row` and `step` between its entries; B is a packed panel
+/* C (rows, vectors) = start + alpha A B. A (rows, k) has `row` and `step` between its entries; B is a packed panel
    (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. */
 static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows, size_t vectors, size_t k, float alpha,
                                                                     const float *a, size_t row, size_t step,
-                                                                    const float *b, bool accumulate, float *c,
-                                                                    size_t ldc) {
+                                                                    const float *b, Start start, float *c, size_t ldc) {
     NAME(vec) sum[ROWS][VECTORS];
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++) sum[i][v] = (NAME(vec)){0};
@@ -145,19 +172,19 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
         }
     }
     for (size_t i = 0; i < rows; i++)
-        for (size_t v = 0; v < vectors; v++) NAME(store)(c + i * ldc + v * LANES, sum[i][v], alpha, accumulate);
+        for (size_t v = 0; v < vectors; v++)
+            NAME(store)(c + i * ldc + v * LANES, start_at(start, i, v * LANES), sum[i][v], alpha);
 }
 
 /* Calls `tile` with constants for the numbers of rows and vectors and for one distance, so that its loops unroll. */
 static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
-                                  size_t step, const float *b, bool accumulate, bool is_far, float *c, size_t ldc) {
-    (void)is_far;
+                                  size_t step, const float *b, Start start, float *c, size_t ldc) {
 #define CASE(n)                                                                                                        \
     case n:                                                                                                            \
-        if (row == 1 && vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, 1, step, b, accumulate, c, ldc);       \
-        else if (row == 1) NAME(tile)(n, 1, k, alpha, a, 1, step, b, accumulate, c, ldc);                              \
-        else if (vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, row, 1, b, accumulate, c, ldc);               \
-        else NAME(tile)(n, 1, k, alpha, a, row, 1, b, accumulate, c, ldc);                                             \
+        if (row == 1 && vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, 1, step, b, start, c, ldc);            \
+        else if (row == 1) NAME(tile)(n, 1, k, alpha, a, 1, step, b, start, c, ldc);                                   \
+        else if (vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, row, 1, b, start, c, ldc);                    \
+        else NAME(tile)(n, 1, k, alpha, a, row, 1, b, start, c, ldc);                                                  \
         break;
     switch (rows) {
         /* clang-format off */
@@ -220,21 +247,26 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             Range k = tile_steps(o, row, rows, column + j, piece);
             if (k.begin > k.end) continue; /* the tile is not needed */
             k.begin -= k.begin % GRAIN;
-            const float *a = piece->step != 1 && piece->packed ? piece->a + (t - from) * piece->depth * ROWS
-                                                               : piece->a + (row - piece->origin) * piece->row;
+            const float *a = piece->packed && o->op_a == TRANSPOSED ? piece->a + (t - from) * piece->depth * ROWS
+                                                                    : piece->a + (row - piece->origin) * piece->row;
             if (PAIRS != 3 && j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
                 for (size_t i = rows; i < 2 * rows && row + i < o->m; i++)
                     prefetch(a + i * piece->row, piece->depth * sizeof *a);
             a += k.begin * piece->step;
             const float *b = piece->panels + panel_at(piece, j, width) + k.begin * width;
             float *out = c + (row - top) * ldc + j;
+            Start start = {o->bias ? o->bias + column + j : NULL, 0};
+            if (piece->accumulate) start = (Start){out, ldc};
             float whole[ROWS * VECTORS * LANES]; /* a tile of which only the first columns belong to C */
             const bool is_part = left < width;
-            for (size_t i = 0; is_part && piece->accumulate && i < rows; i++)
-                for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? out[i * ldc + x] : 0;
+            for (size_t i = 0; is_part && start.rows && i < rows; i++)
+                for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? *start_at(start, i, x) : 0;
+            if (is_part && start.rows) start = (Start){whole, width};
+            if (PAIRS == 3 && piece->is_far && j + wide < columns) /* the next tile of C */
+                for (size_t i = 0; i < rows; i++) prefetch_to_write(out + wide + i * ldc, wide * sizeof *out);
             NAME(any_tile)
-            (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, piece->is_far,
-             is_part ? whole : out, is_part ? width : ldc);
+            (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, start, is_part ? whole : out,
+             is_part ? width : ldc);
             for (size_t i = 0; is_part && i < rows; i++)
                 for (size_t x = 0; x < left; x++) out[i * ldc + x] = whole[i * width + x];
         }
@@ -317,34 +349,69 @@ static TARGET void NAME(pack_a)(const Product *o, size_t first, size_t steps, co
     }
 }
 
+/* The vector of a panel with step p of the columns from j on. For the processor's tiles, 16 steps of 16 columns follow
+   each other, as a tile. */
+static inline float *NAME(in_panel)(float *panel, size_t width, size_t p, size_t j) {
+    return panel + p / GRAIN * GRAIN * width + j * GRAIN + p % GRAIN * LANES;
+}
+
 /* Packs `columns` columns of a transposed B, `depth` rows of it, as one panel (depth, width); the rest is zero. */
 static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float *b, size_t ldb, size_t depth,
                                          size_t columns) {
     for (size_t j = 0; j < width; j += LANES) {
         size_t p = 0;
         for (; j + LANES <= columns && p + LANES <= depth; p += LANES)
-            NAME(transpose)(b + j * ldb + p, ldb, panel + p * width + j, width);
+            NAME(transpose)(b + j * ldb + p, ldb, NAME(in_panel)(panel, width, p, j), GRAIN == 1 ? width : LANES);
         for (; p < depth; p++)
-            for (size_t i = j; i < j + LANES; i++) panel[p * width + i] = i < columns ? b[i * ldb + p] : 0;
+            for (size_t i = 0; i < LANES; i++)
+                NAME(in_panel)(panel, width, p, j)[i] = j + i < columns ? b[(j + i) * ldb + p] : 0;
     }
 }
 
 /* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), from which the processor's
    tiles can be loaded; depth is a multiple of LANES. It transposes whole blocks, so it also writes rows beyond the last
-   one, which are not used. */
+   one, which are not used. Goes through A as it is in memory. */
 static TARGET void NAME(pack_a_rows)(const Product *o, size_t first, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
-    const size_t depth = NAME(depth_of)(steps);
-    for (size_t t = from; t < to; out += tile_rows(tiles, t++) * depth)
-        for (size_t p = 0; p < depth; p += LANES) {
-            float columns[LANES * ROWS];
-            const size_t left = steps - EACH * p, own = left < EACH * LANES ? left : EACH * LANES;
-            for (size_t next = EACH * LANES; next < 2 * EACH * LANES && next < left; next++)
-                prefetch(NAME(stored)(o->a, first + EACH * p + next, tile_row(tiles, t)),
-                         ROWS * size_of(NAME(is_bf16)(o->a)));
+    const size_t depth = NAME(depth_of)(steps), top = tile_row(tiles, from);
+    for (size_t p = 0; p < depth; p += LANES) {
+        const size_t left = steps - EACH * p, own = left < EACH * LANES ? left : EACH * LANES;
+        for (size_t next = EACH * LANES; next < 2 * EACH * LANES && next < left; next++)
+            prefetch(NAME(stored)(o->a, first + EACH * p + next, top),
+                     (tile_row(tiles, to) - top) * size_of(NAME(is_bf16)(o->a)));
+        for (size_t t = from; t < to; t++) {
+            float columns[LANES * ROWS], *tile = out + (t - from) * ROWS * depth;
             NAME(pack_a)(o, first + EACH * p, own, tiles, t, t + 1, columns);
             for (size_t i = 0; i < tile_rows(tiles, t); i += LANES)
-                NAME(transpose)(columns + i, ROWS, out + i * depth + p, depth);
+                NAME(transpose)(columns + i, ROWS, tile + i * depth + p, depth);
+        }
+    }
+}
+
+/* Packs TOGETHER steps of a whole panel of a plain B, from x on; steps of B are `bytes` apart. */
+static inline __attribute__((always_inline)) TARGET void NAME(pack_whole)(bool bf16, float *panel, const char *x,
+                                                                          size_t bytes) {
+    const size_t width = (size_t)VECTORS * LANES;
+    for (size_t p = 0; p < TOGETHER; p++, x += EACH * bytes)
+        for (size_t v = 0; v < VECTORS; v++) {
+            const char *vector = x + v * LANES * size_of(bf16);
+            NAME(elements)
+            (bf16, NAME(in_panel)(panel, width, p, v * LANES), vector, EACH == 2 ? vector + bytes : NULL, LANES);
+        }
+}
+
+/* Packs steps from p on of a panel, at most TOGETHER of them. x is the panel's first entry in B. What is beyond the
+   piece's last step, or beyond the last of the columns, becomes zero. */
+static TARGET void NAME(pack_part)(const Piece *piece, bool bf16, float *panel, size_t width, const char *x,
+                                   size_t bytes, size_t p, size_t columns) {
+    const size_t steps = piece->steps;
+    for (size_t to = p + TOGETHER; p < to && p < piece->depth; p++)
+        for (size_t v = 0; v < width; v += LANES) {
+            const size_t own = EACH * p >= steps || columns < v ? 0 : columns - v < LANES ? columns - v : LANES;
+            const char *vector = x + EACH * p * bytes + v * size_of(bf16);
+            float *out = NAME(in_panel)(panel, width, p, v);
+            NAME(elements)(bf16, out, vector, EACH == 2 && EACH * p + 1 < steps ? vector + bytes : NULL, own);
+            for (size_t i = own; i < LANES; i++) out[i] = 0;
         }
 }
 
@@ -366,21 +433,18 @@ static TARGET void NAME(pack_b)(const Product *o, const Piece *piece, size_t col
         }
         NAME(pack_transposed)(panels + panel_at(piece, j, width), width, elements, stride, depth, own);
     }
-    for (size_t p = 0; p < depth && o->op_b == PLAIN; p++) {
-        const size_t step = piece->first + EACH * p;
-        const bool is_last = EACH * p + 1 >= steps;
-        if (p + AHEAD < depth) prefetch(NAME(stored)(o->b, step + EACH * AHEAD, column), columns * size_of(bf16));
+    const size_t bytes = o->b.stride * size_of(bf16); /* between steps of a plain B */
+    for (size_t p = 0; p < depth && o->op_b == PLAIN; p += TOGETHER)
         for (size_t j = 0; j < columns; j += wide) {
-            const size_t left = columns - j, width = left <= LANES ? LANES : wide;
-            const size_t own = EACH * p >= steps ? 0 : left < width ? left : width;
-            const void *row = NAME(stored)(o->b, step, column + j),
-                       *next = is_last ? NULL : NAME(stored)(o->b, step + 1, column + j);
-            float *to = panels + panel_at(piece, j, width) + p * width;
-            if (own == wide) NAME(elements)(bf16, to, row, next, wide);
-            else NAME(elements)(bf16, to, row, next, own);
-            for (size_t x = own; x < width; x++) to[x] = 0;
+            const size_t left = columns - j, width = left <= LANES ? LANES : wide, next = EACH * (p + TOGETHER);
+            const char *x = NAME(stored)(o->b, piece->first, column + j), *from = x + EACH * p * bytes;
+            float *panel = panels + panel_at(piece, j, width), *to = NAME(in_panel)(panel, width, p, 0);
+            for (size_t i = next; i < next + EACH * TOGETHER && i < steps; i++)
+                prefetch(x + i * bytes, width * size_of(bf16));
+            if (left < wide || next > steps) NAME(pack_part)(piece, bf16, panel, width, x, bytes, p, left);
+            else if (bf16) NAME(pack_whole)(true, to, from, bytes);
+            else NAME(pack_whole)(false, to, from, bytes);
         }
-    }
 }
 
 /* The piece that begins with step `first`, without A. Its panels are those that are packed for all products, or else
@@ -432,7 +496,7 @@ static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *ti
 static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
     float *copy = panels + DEPTH * COLUMNS;
     const Tiles tiles = tiles_make(o->m, ROWS);
-    const size_t block = PAIRS == 3 ? 1 : BLOCK;
+    const size_t block = PAIRS != 3 ? BLOCK : o->op_a == TRANSPOSED ? BLOCK_AMX : 1;
     const bool ready = o->b.form == FORM_PACKED;
     NAME(begin)();
     for (size_t column = 0; column < o->n; column += COLUMNS) {

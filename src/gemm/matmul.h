@@ -10,7 +10,7 @@
 #include "base/range.h"
 #include "base/real.h"
 
-/* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or c += alpha op(a) op(b). */
+/* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or that plus a bias (n), or c += alpha op(a) op(b). */
 typedef enum { PLAIN, TRANSPOSED } Orientation;
 
 /* Half of a product need not be computed where a query sees no later key. With d = `diagonal`:
@@ -45,6 +45,7 @@ typedef struct {
     real alpha;
     Triangle triangle;
     size_t diagonal;
+    const real *bias; /* (n), added to each row, unless c is added to; NULL: there is none */
 } Product;
 
 /* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).

@@ -2,6 +2,7 @@
    for comparison. This is the only file that includes cblas.h, so the dependence on a BLAS ends here. */
 #include <cblas.h>
 #include <dlfcn.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/error.h"
@@ -42,8 +43,10 @@ void matmul_load_openblas(void) {
 static CBLAS_TRANSPOSE cblas_op(Orientation op) { return op == TRANSPOSED ? CblasTrans : CblasNoTrans; }
 
 void matmul_openblas(const Product *o, real *c) {
+    for (size_t i = 0; o->bias && i < o->m; i++) memcpy(c + i * o->ldc, o->bias, o->n * sizeof *c);
     openblas_gemm(CblasRowMajor, cblas_op(o->op_a), cblas_op(o->op_b), (int)o->m, (int)o->n, (int)o->k, o->alpha,
-                  o->a.rows, (int)o->a.stride, o->b.rows, (int)o->b.stride, o->accumulate ? 1 : 0, c, (int)o->ldc);
+                  o->a.rows, (int)o->a.stride, o->b.rows, (int)o->b.stride, o->accumulate || o->bias ? 1 : 0, c,
+                  (int)o->ldc);
 }
 
 static const char NOT_LOADED[] = "not loaded";

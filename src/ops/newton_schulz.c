@@ -37,7 +37,7 @@ static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size
                               const real *a, const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
     const Operand left = {a, stride, FORM_REAL}, right = {b, stride, FORM_REAL};
-    matmul_product(&(Product){op_a, op_b, s, s, k, left, right, rounds, false, s, alpha, LOWER_C, 0}, c);
+    matmul_product(&(Product){op_a, op_b, s, s, k, left, right, rounds, false, s, alpha, LOWER_C, 0, NULL}, c);
     for (size_t block = 0; block < s; block += BLOCK)
         for (size_t i = block + 1; i < s; i++)
             for (size_t j = block; j < block + BLOCK && j < i; j++) c[j * s + i] = c[i * s + j];
@@ -81,7 +81,7 @@ static void apply(const Whole *o, real alpha, const real *p, real identity, real
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * identity * o->x[i * o->columns + j];
     const Operand x = {o->x, o->columns, FORM_REAL}, square = {p, o->s, FORM_REAL};
     matmul_product(&(Product){PLAIN, PLAIN, o->rows, o->columns, o->s, o->tall ? x : square, o->tall ? square : x,
-                              o->rounds, true, ldy, alpha, WHOLE, 0},
+                              o->rounds, true, ldy, alpha, WHOLE, 0, NULL},
                    y);
 }
 
