@@ -199,8 +199,9 @@ static void dropout_masks_differ(void **state) {
     }
 }
 
-/* A word below p 2^32 drops its entry; all others are multiplied by 1 / (1 - p). Column 64 p + 16 k + b of a mask is
-   word k of Philox block 16 p + b of its row, as src/ops/dropout.c says, whichever instructions draw it. */
+/* Sixteen bits below p 2^16 drop their entry; all others are multiplied by 1 / (1 - p). Column 128 p + 32 k + b of a
+   mask is the lower half of word k of Philox block 16 p + b of its row, and column 128 p + 32 k + 16 + b the upper
+   half, as src/ops/dropout.c says, whichever instructions draw it. */
 static void dropout_words(void **state) {
     (void)state;
     enum { COUNT = 300 };
@@ -208,18 +209,20 @@ static void dropout_words(void **state) {
     static const double probabilities[] = {.001, .1, .2, .5, .9, .999};
     for (size_t n = 0; n < COUNT_OF(probabilities); n++) {
         const Dropout d = dropout_make(probabilities[n], 1, 2, 3);
-        assert_true(dropout_is_on(&d) && fabs(d.threshold / 0x1p32 - probabilities[n]) <= 0x1p-32);
-        assert_close(d.scale, 1 / (1 - probabilities[n]), 1e-15 / (1 - probabilities[n]), "p = %g", probabilities[n]);
+        const double p = d.threshold / 0x1p16;
+        assert_true(dropout_is_on(&d) && fabs(p - probabilities[n]) <= 0x1p-17);
+        assert_close(d.scale, 1 / (1 - p), 1e-15 / (1 - p), "p = %g", probabilities[n]);
     }
     const Dropout dropout = dropout_make(.3, 0x123456789abc, (uint64_t)5 << 33 | 7, 4095);
     real *mask = reals(mask_room(COUNT));
     for (size_t r = 0; r < COUNT_OF(rows); r++) {
         dropout_mask(&dropout, rows[r], mask, COUNT);
         for (uint32_t j = 0; j < COUNT; j++) {
-            uint32_t words[4] = {j / 64 * 16 + j % 16 + ((uint32_t)rows[r] << 20), (uint32_t)(rows[r] >> 12),
+            uint32_t words[4] = {j / 128 * 16 + j % 16 + ((uint32_t)rows[r] << 20), (uint32_t)(rows[r] >> 12),
                                  dropout.rng.stream, dropout.rng.purpose};
             philox4x32(words, dropout.rng.key[0], dropout.rng.key[1]);
-            assert_true(mask[j] == (words[j % 64 / 16] < dropout.threshold ? 0 : dropout.scale));
+            const uint32_t word = words[j % 128 / 32], bits = j % 32 < 16 ? word & 0xffff : word >> 16;
+            assert_true(mask[j] == (bits < dropout.threshold ? 0 : dropout.scale));
         }
     }
 }

@@ -5,13 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-/* A tile is drawn by this many Philox blocks, each of which gives four columns: so they vectorize. */
-enum { BLOCKS = MASK_TILE / 4 };
+/* A tile is drawn by this many Philox blocks, each of which gives four words, and so eight columns. The blocks
+   vectorize. */
+enum { BLOCKS = MASK_TILE / 8, LEVELS = 1 << 16 };
 
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site) {
-    Dropout dropout = {.rng = rng_make(seed, RNG_DROPOUT, (uint32_t)micro_step),
-                       .threshold = (uint32_t)fmin(ceil(probability * 0x1p32), 0x1p32 - 1),
-                       .scale = (real)(1 / (1 - probability))};
+    Dropout dropout = {.rng = rng_make(seed, RNG_DROPOUT, (uint32_t)micro_step)};
+    if (probability > 0) dropout.threshold = (uint32_t)fmin(fmax(round(probability * LEVELS), 1), LEVELS - 1);
+    dropout.scale = (real)LEVELS / (real)(LEVELS - dropout.threshold);
     dropout.rng.purpose |= site << 8 | (uint32_t)(micro_step >> 32) << 20;
     return dropout;
 }
@@ -37,7 +38,8 @@ static inline __attribute__((always_inline)) uint32_t first_word(uint64_t row, u
 #include "ops/dropout_kernel.h"
 #endif
 
-/* Column 16 k + b of a tile is word k of block b: this is the order in which vectorized code has the words. */
+/* Column 32 k + b of a tile is the lower half of word k of block b, and column 32 k + 16 + b its upper half: this is
+   the order in which vectorized code has them. */
 static void mask_tile(const Dropout *dropout, uint64_t row, uint32_t tile, real *restrict mask) {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f")) {
@@ -53,7 +55,10 @@ static void mask_tile(const Dropout *dropout, uint64_t row, uint32_t tile, real 
     for (uint32_t b = 0; b < BLOCKS; b++) {
         uint32_t c[4] = {first_word(row, tile, b), (uint32_t)(row >> 12), d.rng.stream, d.rng.purpose};
         philox4x32(c, d.rng.key[0], d.rng.key[1]);
-        for (uint32_t k = 0; k < 4; k++) mask[BLOCKS * k + b] = c[k] < d.threshold ? 0 : d.scale;
+        for (uint32_t k = 0; k < 4; k++) {
+            mask[2 * BLOCKS * k + b] = (c[k] & 0xffff) < d.threshold ? 0 : d.scale;
+            mask[2 * BLOCKS * k + BLOCKS + b] = c[k] >> 16 < d.threshold ? 0 : d.scale;
+        }
     }
 }
 

@@ -9,18 +9,19 @@
 
 typedef struct {
     Rng rng;
-    uint32_t threshold; /* an entry whose random word is below it is dropped; 0: no dropout */
+    uint32_t threshold; /* an entry whose 16 random bits are below it is dropped; 0: no dropout */
     real scale;         /* 1 / (1 - p) */
 } Dropout;
 
-/* The probability is in [0, 1). Each `site` (below 4096) of the network and each `micro_step` (below 2^44) has its own
-   masks. */
+/* The probability p is in [0, 1), and rounded to the nearest of 1/65536 to 65535/65536 unless it is 0: a mask takes 16
+   random bits an entry, since drawing them takes most of the time of dropout. Each `site` (below 4096) of the network
+   and each `micro_step` (below 2^44) has its own masks. */
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site);
 static inline bool dropout_is_on(const Dropout *dropout) { return dropout->threshold > 0; }
 
-/* Masks are drawn in tiles of MASK_TILE columns, and have at most 2^22 of them. mask_room: how many numbers an array
+/* Masks are drawn in tiles of MASK_TILE columns, and have at most 2^23 of them. mask_room: how many numbers an array
  * has for n columns of a mask. */
-enum { MASK_TILE = 64 };
+enum { MASK_TILE = 128 };
 static inline size_t mask_room(size_t n) { return n == SIZE_MAX ? n : (n + MASK_TILE - 1) / MASK_TILE * MASK_TILE; }
 
 /* Draws the mask of row `row` into mask (mask_room(n)). Overwrites all of it; the entries are 0 or scale. */
