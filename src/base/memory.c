@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -85,6 +89,16 @@ void *arena_take(Arena *arena, size_t count, size_t size) {
     return arena->base + at;
 }
 
+/* Lets the system use large pages, so that the processor looks up fewer addresses. A refusal changes nothing else. */
+static void prefer_large_pages(char *memory, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (page - (uintptr_t)memory % page) % page;
+    if (bytes > before) madvise(memory + before, (bytes - before) / page * page, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}
+
 void arena_allocate(Arena *arena, const char *what) {
     char words[128];
     const size_t bytes = size_add(arena->used, ALIGNMENT), machine = memory_of_machine();
@@ -94,6 +108,7 @@ void arena_allocate(Arena *arena, const char *what) {
     snprintf(words, sizeof words, "%s (%.1f MB): choose a smaller model or batch", what, (double)bytes / 1e6);
     char *block = memory_make(bytes, 1, words);
     const size_t begin = -(uintptr_t)block % ALIGNMENT;
+    prefer_large_pages(block, bytes);
     *arena = (Arena){.base = block + begin, .capacity = bytes - ALIGNMENT, .block = block};
 }
 
