@@ -5,8 +5,8 @@
    How: B is packed into panels as wide as a tile, by the product or before it by gemm_pack; they stay in the
    second-level cache; a tile of C is accumulated in registers over up to 384 steps of k, with bf16 768, while its
    panel, or with AMX its rows of A, is in the first-level cache (Goto and van de Geijn 2008; the tile as in BLIS, Van
-   Zee and van de Geijn 2015). A is packed as well, tile by tile, if it must be rounded, or if it is transposed and
-   large or of bf16; otherwise it is read in place.
+   Zee and van de Geijn 2015). A is packed as well, some tiles at a time, if it must be rounded, or if it is transposed
+   and large or of bf16; otherwise it is read in place.
 
    Every entry of C is summed over k in one order, in pieces of so many steps, with fused multiply-adds. So its bits do
    not depend on the other sizes, on the number of threads that share the rows, or on the width of the vectors. */
@@ -20,7 +20,7 @@
    WebAssembly GEMM_FLOAT4 rounds each product before it is added. Those of bf16 round the
    operands (to nearest, ties to even) and sum in float. AVX512_BF16 and its emulation add the second of two steps of k
    first, and give the same bits, except that AVX512_BF16 takes subnormal numbers as zero. AMX_BF16 adds in an order of
-   its own. */
+   its own, and where alpha is 1 it begins with C or the bias. */
 typedef enum {
     GEMM_NONE,
     GEMM_FLOAT4,
