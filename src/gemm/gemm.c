@@ -62,19 +62,22 @@ static inline const float *start_at(Start start, size_t row, size_t column) {
     return start.rows ? start.rows + row * start.stride + column : NULL;
 }
 
-/* Rows cut into tiles: the first `higher` of them have one row more than the others. */
+/* Rows cut into tiles: the first `higher` of them have one row more than the others, but the last has what is left. */
 typedef struct {
-    size_t count, height, higher;
+    size_t count, height, higher, rows;
 } Tiles;
 
-static Tiles tiles_make(size_t rows, size_t highest) {
+/* Cuts rows into tiles of about the same height, or with AMX into whole tiles and the rest: there a tile of 17 rows
+   takes as long as one of 32. */
+static Tiles tiles_make(size_t rows, size_t highest, bool even) {
     const size_t count = (rows + highest - 1) / highest;
-    return (Tiles){count, rows / count, rows % count};
+    return even ? (Tiles){count, rows / count, rows % count, rows} : (Tiles){count, highest, 0, rows};
 }
 static size_t tile_row(const Tiles *tiles, size_t t) {
-    return t * tiles->height + (t < tiles->higher ? t : tiles->higher);
+    const size_t row = t * tiles->height + (t < tiles->higher ? t : tiles->higher);
+    return row < tiles->rows ? row : tiles->rows;
 }
-static size_t tile_rows(const Tiles *tiles, size_t t) { return tiles->height + (t < tiles->higher); }
+static size_t tile_rows(const Tiles *tiles, size_t t) { return tile_row(tiles, t + 1) - tile_row(tiles, t); }
 
 /* Returns the end of a block of at most `count` tiles from tile t on. */
 static size_t tiles_end(const Tiles *tiles, size_t t, size_t count) {

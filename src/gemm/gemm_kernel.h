@@ -495,7 +495,7 @@ static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *ti
 
 static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
     float *copy = panels + DEPTH * COLUMNS;
-    const Tiles tiles = tiles_make(o->m, ROWS);
+    const Tiles tiles = tiles_make(o->m, ROWS, PAIRS != 3);
     const size_t block = PAIRS != 3 ? BLOCK : o->op_a == TRANSPOSED ? BLOCK_AMX : 1;
     const bool ready = o->b.form == FORM_PACKED;
     NAME(begin)();
