@@ -57,20 +57,21 @@ static inline TARGET void NAME(begin)(void) {
 }
 
 #if PAIRS == 3
-/* Loads or stores the sums, which are in two times two of the processor's tiles of 16 rows. gcc does not know that
-   these instructions read and write memory. */
-static inline __attribute__((always_inline)) TARGET void NAME(load_sums)(const float *x, size_t stride) {
+/* Loads or stores the sums, which are in two times two of the processor's tiles of 16 rows, or in one times two. gcc
+   does not know that these instructions read and write memory. */
+static inline __attribute__((always_inline)) TARGET void NAME(load_sums)(const float *x, size_t stride, bool lower) {
     __asm__ volatile("" ::: "memory");
     _tile_loadd(0, x, stride * sizeof *x);
     _tile_loadd(1, x + LANES, stride * sizeof *x);
+    if (!lower) return;
     _tile_loadd(2, x + LANES * stride, stride * sizeof *x);
     _tile_loadd(3, x + LANES * stride + LANES, stride * sizeof *x);
 }
-static inline __attribute__((always_inline)) TARGET void NAME(store_sums)(float *x, size_t stride) {
+static inline __attribute__((always_inline)) TARGET void NAME(store_sums)(float *x, size_t stride, bool lower) {
     _tile_stored(0, x, stride * sizeof *x);
     _tile_stored(1, x + LANES, stride * sizeof *x);
-    _tile_stored(2, x + LANES * stride, stride * sizeof *x);
-    _tile_stored(3, x + LANES * stride + LANES, stride * sizeof *x);
+    if (lower) _tile_stored(2, x + LANES * stride, stride * sizeof *x);
+    if (lower) _tile_stored(3, x + LANES * stride + LANES, stride * sizeof *x);
     __asm__ volatile("" ::: "memory");
 }
 
@@ -78,24 +79,24 @@ static inline __attribute__((always_inline)) TARGET void NAME(store_sums)(float 
    sum over blocks of 32 steps of k, in each of which the even and the odd steps are summed apart (Intel's manual,
    TDPBF16PS). If alpha is 1 the sum begins with `start`, otherwise that is added last. k is rounded up to whole blocks:
    A and B have them, with zeros in A beyond its last step and beyond a triangle. Rows beyond A's are also read, but not
-   used. A whole tile is loaded from C and stored there; a part of one is copied. */
+   used. Whole tiles of the processor are loaded from C and stored there; parts of one are copied. */
 static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
                                   size_t step, const float *b, Start start, float *c, size_t ldc) {
     (void)step;
     float copy[ROWS][VECTORS * LANES] __attribute__((aligned(64)));
     const size_t a_stride = row * sizeof *a, b_stride = LANES * sizeof *b, tile = GRAIN * LANES;
-    const bool lower = rows > LANES, right = vectors == VECTORS, is_whole = rows == ROWS && right;
+    const bool lower = rows > LANES, right = vectors == VECTORS, is_whole = rows % LANES == 0 && right;
     if (!start.rows || alpha != 1) {
         _tile_zero(0);
         _tile_zero(1);
         _tile_zero(2);
         _tile_zero(3);
     } else if (right && (is_whole || start.stride == 0)) {
-        NAME(load_sums)(start.rows, start.stride);
+        NAME(load_sums)(start.rows, start.stride, lower);
     } else {
         for (size_t i = 0; i < rows; i++)
             memcpy(copy[i], start.rows + i * start.stride, vectors * LANES * sizeof **copy);
-        NAME(load_sums)(copy[0], VECTORS * LANES);
+        NAME(load_sums)(copy[0], VECTORS * LANES, lower);
     }
     __asm__ volatile("" ::: "memory");
     for (size_t p = 0; p < k; p += GRAIN, a += GRAIN, b += vectors * tile) {
@@ -112,15 +113,16 @@ static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float a
         if (right) _tile_dpbf16ps(3, 5, 7);
     }
     if (is_whole && alpha == 1) {
-        NAME(store_sums)(c, ldc);
+        NAME(store_sums)(c, ldc, lower);
         return;
     }
-    NAME(store_sums)(copy[0], VECTORS * LANES);
+    NAME(store_sums)(copy[0], VECTORS * LANES, lower);
     if (alpha == 1) start.rows = NULL;
     for (size_t i = 0; i < rows; i++)
-        for (size_t v = 0; v < vectors; v++)
-            NAME(store)
-            (c + i * ldc + v * LANES, start_at(start, i, v * LANES), *(const NAME(vec) *)&copy[i][v * LANES], alpha);
+        for (size_t v = 0; v < vectors; v++) {
+            const NAME(vec) sum = *(const NAME(vec) *)&copy[i][v * LANES];
+            NAME(store)(c + i * ldc + v * LANES, start_at(start, i, v * LANES), sum, alpha);
+        }
 }
 #else
 static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(const float *x) {
