@@ -89,7 +89,7 @@ void *arena_take(Arena *arena, size_t count, size_t size) {
     return arena->base + at;
 }
 
-/* Lets the system use large pages, so that the processor looks up fewer addresses. A refusal changes nothing else. */
+/* Asks the system for large pages, with which the processor looks up fewer addresses. It may refuse. */
 static void prefer_large_pages(char *memory, size_t bytes) {
 #ifdef MADV_HUGEPAGE
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (page - (uintptr_t)memory % page) % page;

@@ -46,7 +46,8 @@ typedef struct {
    when the layout does not fit into size_t. */
 void *arena_take(Arena *arena, size_t count, size_t size);
 
-/* Gives a measured arena its memory, zeroed by the system on first touch, and starts it again at the front. Without
-   memory raises an error of status STATUS_FAILED, in which `what` names the family of arrays. */
+/* Gives a measured arena its memory, zeroed by the system on first touch, in large pages where it has them, and starts
+   it again at the front. Without memory raises an error of status STATUS_FAILED, in which `what` names the family of
+   arrays. */
 void arena_allocate(Arena *arena, const char *what);
 void arena_free(Arena *arena);

@@ -45,7 +45,7 @@ const Key KEYS[] = {
      .help = "Nonlinearity of the feed-forward block."},
     {FIELD(model, bias), SWITCH, .initial = "yes", .help = "Biases in the linear layers and LayerNorms."},
     {FIELD(model, dropout), NUMBER(0, 1), .below_high = true, .fast_only = true, .initial = "0",
-     .help = "Probability that an activation is dropped in training (to 1/65536)."},
+     .help = "Probability, to 1/65536, that an activation is dropped in training."},
     {FIELD(model, tie_embeddings), SWITCH, .initial = "yes",
      .help = "Use the token embedding as the output layer too."},
     {FIELD(model, init), CHOICE("unit", "xavier", "torch", "gpt2"), .initial = "unit",

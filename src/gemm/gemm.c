@@ -22,10 +22,10 @@ enum {
     PACKED = 512,     /* columns of B that are packed at a time: three quarters of a megabyte */
     PACKED_AMX = 768, /* with AMX: its products are so fast that it counts how often A is packed */
     BLOCK = 40,       /* tiles of rows are multiplied by all of these panels before the next tiles */
-    BLOCK_AMX = 6,    /* with AMX, if they are packed from a transposed A; otherwise one is */
+    BLOCK_AMX = 6,    /* with AMX, where A is transposed; otherwise 1 */
     PACK_A = 128,     /* steps from which on a transposed A of floats is packed, too */
     AHEAD = 6,        /* rows by which packing prefetches, because another core may have written them */
-    TOGETHER = 16,    /* steps of a plain B that are packed at a time, while the next ones are prefetched */
+    TOGETHER = 16,    /* elements of k of a plain B that are packed at a time, while the next are prefetched */
     TILE_ROWS = 12,   /* rows of the largest tile, except AMX's */
     NEAR = 1 << 17,   /* entries of the largest C that is likely to be in a cache: half a megabyte */
 };
@@ -52,12 +52,14 @@ static inline size_t panel_at(const Piece *piece, size_t j, size_t width) {
     return j * piece->panel_depth + piece->above * width;
 }
 
-/* What the sums of a tile begin with: rows that are `stride` apart, of C, or of a bias, where it is 0; NULL: zeros. */
+/* What is added to the sums of a tile: rows that are `stride` apart, of C, or of a bias, where the stride is 0. NULL:
+   nothing. */
 typedef struct {
     const float *rows;
     size_t stride;
 } Start;
 
+/* Returns where an entry's start is; NULL: there is none. */
 static inline const float *start_at(Start start, size_t row, size_t column) {
     return start.rows ? start.rows + row * start.stride + column : NULL;
 }

@@ -17,10 +17,10 @@
 
 /* GEMM_NONE: OpenBLAS computes the products. GEMM_FLOAT4 has vectors of 4 floats, for arm64 and WebAssembly; it runs on
    every processor. The kernels of floats give the same bits where they have fused multiply-adds: on x86-64 and in
-   WebAssembly GEMM_FLOAT4 rounds each product before it is added. Those of bf16 round the
-   operands (to nearest, ties to even) and sum in float. AVX512_BF16 and its emulation add the second of two steps of k
-   first, and give the same bits, except that AVX512_BF16 takes subnormal numbers as zero. AMX_BF16 adds in an order of
-   its own, and where alpha is 1 it begins with C or the bias. */
+   WebAssembly GEMM_FLOAT4 rounds each product before it is added. Those of bf16 round the operands (to nearest, ties to
+   even) and sum in float. AVX512_BF16 and its emulation add the second of two steps of k first, and give the same bits,
+   except that AVX512_BF16 takes subnormal numbers as zero. AMX_BF16 adds in an order of its own, and where alpha is 1
+   it begins with C or the bias. */
 typedef enum {
     GEMM_NONE,
     GEMM_FLOAT4,

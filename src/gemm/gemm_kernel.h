@@ -36,14 +36,13 @@ static inline size_t NAME(depth_of)(size_t steps) {
     return (depth + GRAIN - 1) / GRAIN * GRAIN;
 }
 
-/* c (LANES) = alpha sum, plus what is at `from` unless that is NULL. */
+/* Writes alpha sum to c (LANES), plus what is at `from` unless that is NULL. */
 static inline __attribute__((always_inline)) TARGET void NAME(store)(float *c, const float *from, NAME(vec) sum,
                                                                      float alpha) {
-    NAME(vec) x = {0};
-    if (from) x = *(const NAME(unaligned) *)from;
-    if (!from) x = alpha * sum;
-    else if (EACH == 1) x += alpha * sum;
-    for (size_t l = 0; from && EACH == 2 && l < LANES; l++) x[l] = fmaf(alpha, sum[l], x[l]); /* on any processor */
+    NAME(vec) x = alpha * sum;
+    if (from && EACH == 1) x = *(const NAME(unaligned) *)from + alpha * sum;
+    for (size_t l = 0; from && EACH == 2 && l < LANES; l++) /* fused on every processor */
+        x[l] = fmaf(alpha, sum[l], from[l]);
     *(NAME(unaligned) *)c = x;
 }
 
@@ -79,12 +78,14 @@ static inline __attribute__((always_inline)) TARGET void NAME(store_sums)(float 
    sum over blocks of 32 steps of k, in each of which the even and the odd steps are summed apart (Intel's manual,
    TDPBF16PS). If alpha is 1 the sum begins with `start`, otherwise that is added last. k is rounded up to whole blocks:
    A and B have them, with zeros in A beyond its last step and beyond a triangle. Rows beyond A's are also read, but not
-   used. Whole tiles of the processor are loaded from C and stored there; parts of one are copied. */
+   used. If alpha is 1, whole tiles of the processor are loaded from C and stored there, and two
+   vectors of a bias are loaded in place. Everything else is copied. */
 static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
                                   size_t step, const float *b, Start start, float *c, size_t ldc) {
     (void)step;
     float copy[ROWS][VECTORS * LANES] __attribute__((aligned(64)));
     const size_t a_stride = row * sizeof *a, b_stride = LANES * sizeof *b, tile = GRAIN * LANES;
+    const size_t copy_stride = sizeof copy[0] / sizeof copy[0][0];
     const bool lower = rows > LANES, right = vectors == VECTORS, is_whole = rows % LANES == 0 && right;
     if (!start.rows || alpha != 1) {
         _tile_zero(0);
@@ -96,7 +97,7 @@ static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float a
     } else {
         for (size_t i = 0; i < rows; i++)
             memcpy(copy[i], start.rows + i * start.stride, vectors * LANES * sizeof **copy);
-        NAME(load_sums)(copy[0], VECTORS * LANES, lower);
+        NAME(load_sums)(copy[0], copy_stride, lower);
     }
     __asm__ volatile("" ::: "memory");
     for (size_t p = 0; p < k; p += GRAIN, a += GRAIN, b += vectors * tile) {
@@ -116,8 +117,8 @@ static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float a
         NAME(store_sums)(c, ldc, lower);
         return;
     }
-    NAME(store_sums)(copy[0], VECTORS * LANES, lower);
-    if (alpha == 1) start.rows = NULL;
+    NAME(store_sums)(copy[0], copy_stride, lower);
+    if (alpha == 1) start.rows = NULL; /* the sums have it already */
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++) {
             const NAME(vec) sum = *(const NAME(vec) *)&copy[i][v * LANES];
@@ -261,10 +262,12 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             if (piece->accumulate) start = (Start){out, ldc};
             float whole[ROWS * VECTORS * LANES]; /* a tile of which only the first columns belong to C */
             const bool is_part = left < width;
-            for (size_t i = 0; is_part && start.rows && i < rows; i++)
-                for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? *start_at(start, i, x) : 0;
-            if (is_part && start.rows) start = (Start){whole, width};
-            if (PAIRS == 3 && piece->is_far && j + wide < columns) /* the next tile of C */
+            if (is_part && start.rows) {
+                for (size_t i = 0; i < rows; i++)
+                    for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? *start_at(start, i, x) : 0;
+                start = (Start){whole, width};
+            }
+            if (PAIRS == 3 && piece->is_far && j + wide < columns) /* the tile to its right, which is one of the next */
                 for (size_t i = 0; i < rows; i++) prefetch_to_write(out + wide + i * ldc, wide * sizeof *out);
             NAME(any_tile)
             (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, start, is_part ? whole : out,
@@ -351,8 +354,8 @@ static TARGET void NAME(pack_a)(const Product *o, size_t first, size_t steps, co
     }
 }
 
-/* The vector of a panel with step p of the columns from j on. For the processor's tiles, 16 steps of 16 columns follow
-   each other, as a tile. */
+/* Returns the vector of a panel with element p of the columns from j on. For the processor's tiles, 16
+   elements of 16 columns follow each other, as a tile. */
 static inline float *NAME(in_panel)(float *panel, size_t width, size_t p, size_t j) {
     return panel + p / GRAIN * GRAIN * width + j * GRAIN + p % GRAIN * LANES;
 }
@@ -372,7 +375,8 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
 
 /* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), from which the processor's
    tiles can be loaded; depth is a multiple of LANES. It transposes whole blocks, so it also writes rows beyond the last
-   one, which are not used. Goes through A as it is in memory. */
+   one, which are not used. Takes 16 elements of k of all tiles, then the next 16, since A is in memory in that
+   order. */
 static TARGET void NAME(pack_a_rows)(const Product *o, size_t first, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
     const size_t depth = NAME(depth_of)(steps), top = tile_row(tiles, from);
@@ -390,7 +394,7 @@ static TARGET void NAME(pack_a_rows)(const Product *o, size_t first, size_t step
     }
 }
 
-/* Packs TOGETHER steps of a whole panel of a plain B, from x on; steps of B are `bytes` apart. */
+/* Packs TOGETHER elements of k of a whole panel of a plain B, from x on; rows of B are `bytes` apart. */
 static inline __attribute__((always_inline)) TARGET void NAME(pack_whole)(bool bf16, float *panel, const char *x,
                                                                           size_t bytes) {
     const size_t width = (size_t)VECTORS * LANES;
@@ -402,14 +406,14 @@ static inline __attribute__((always_inline)) TARGET void NAME(pack_whole)(bool b
         }
 }
 
-/* Packs steps from p on of a panel, at most TOGETHER of them. x is the panel's first entry in B. What is beyond the
+/* Packs elements from p on of a panel, at most TOGETHER of them. x is the panel's first entry in B. What is beyond the
    piece's last step, or beyond the last of the columns, becomes zero. */
 static TARGET void NAME(pack_part)(const Piece *piece, bool bf16, float *panel, size_t width, const char *x,
                                    size_t bytes, size_t p, size_t columns) {
     const size_t steps = piece->steps;
     for (size_t to = p + TOGETHER; p < to && p < piece->depth; p++)
         for (size_t v = 0; v < width; v += LANES) {
-            const size_t own = EACH * p >= steps || columns < v ? 0 : columns - v < LANES ? columns - v : LANES;
+            const size_t own = EACH * p >= steps ? 0 : columns - v < LANES ? columns - v : LANES;
             const char *vector = x + EACH * p * bytes + v * size_of(bf16);
             float *out = NAME(in_panel)(panel, width, p, v);
             NAME(elements)(bf16, out, vector, EACH == 2 && EACH * p + 1 < steps ? vector + bytes : NULL, own);

@@ -43,9 +43,10 @@ void matmul_load_openblas(void) {
 static CBLAS_TRANSPOSE cblas_op(Orientation op) { return op == TRANSPOSED ? CblasTrans : CblasNoTrans; }
 
 void matmul_openblas(const Product *o, real *c) {
-    for (size_t i = 0; o->bias && i < o->m; i++) memcpy(c + i * o->ldc, o->bias, o->n * sizeof *c);
+    const bool adds_bias = o->bias && !o->accumulate;
+    for (size_t i = 0; adds_bias && i < o->m; i++) memcpy(c + i * o->ldc, o->bias, o->n * sizeof *c);
     openblas_gemm(CblasRowMajor, cblas_op(o->op_a), cblas_op(o->op_b), (int)o->m, (int)o->n, (int)o->k, o->alpha,
-                  o->a.rows, (int)o->a.stride, o->b.rows, (int)o->b.stride, o->accumulate || o->bias ? 1 : 0, c,
+                  o->a.rows, (int)o->a.stride, o->b.rows, (int)o->b.stride, o->accumulate || adds_bias ? 1 : 0, c,
                   (int)o->ldc);
 }
 

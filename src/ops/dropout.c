@@ -7,7 +7,7 @@
 
 /* A tile is drawn by this many Philox blocks, each of which gives four words, and so eight columns. The blocks
    vectorize. */
-enum { BLOCKS = MASK_TILE / 8, LEVELS = 1 << 16 };
+enum { BLOCKS = MASK_TILE / 8, LEVELS = 1 << 16 /* of 16 random bits */ };
 
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site) {
     Dropout dropout = {.rng = rng_make(seed, RNG_DROPOUT, (uint32_t)micro_step)};

@@ -10,7 +10,7 @@
 typedef struct {
     Rng rng;
     uint32_t threshold; /* an entry whose 16 random bits are below it is dropped; 0: no dropout */
-    real scale;         /* 1 / (1 - p) */
+    real scale;         /* 1 / (1 - p), with the rounded p */
 } Dropout;
 
 /* The probability p is in [0, 1), and rounded to the nearest of 1/65536 to 65535/65536 unless it is 0: a mask takes 16
@@ -20,7 +20,7 @@ Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uin
 static inline bool dropout_is_on(const Dropout *dropout) { return dropout->threshold > 0; }
 
 /* Masks are drawn in tiles of MASK_TILE columns, and have at most 2^23 of them. mask_room: how many numbers an array
- * has for n columns of a mask. */
+   has for n columns of a mask. */
 enum { MASK_TILE = 128 };
 static inline size_t mask_room(size_t n) { return n == SIZE_MAX ? n : (n + MASK_TILE - 1) / MASK_TILE * MASK_TILE; }
 
