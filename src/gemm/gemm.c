@@ -52,8 +52,8 @@ static inline size_t panel_at(const Piece *piece, size_t j, size_t width) {
     return j * piece->panel_depth + piece->above * width;
 }
 
-/* What is added to the sums of a tile: rows that are `stride` apart, of C, or of a bias, where the stride is 0. NULL:
-   nothing. */
+/* Names what is added to the sums of a tile: rows that are `stride` apart, of C, or of a bias, where the stride is 0.
+   NULL: nothing is. */
 typedef struct {
     const float *rows;
     size_t stride;

@@ -22,6 +22,14 @@ static inline __attribute__((always_inline)) uint32_t first_word(uint64_t row, u
     return tile * BLOCKS + b + ((uint32_t)row << 20);
 }
 
+/* Fills two columns of a tile from word k of block b: 32 k + b from the lower half, 32 k + 16 + b from the upper one.
+   This is the order in which vectorized code has the words. */
+static inline __attribute__((always_inline)) void fill(real *mask, uint32_t k, uint32_t b, uint32_t word,
+                                                       const Dropout *d) {
+    mask[2 * BLOCKS * k + b] = (word & (LEVELS - 1)) < d->threshold ? 0 : d->scale;
+    mask[2 * BLOCKS * k + BLOCKS + b] = word / LEVELS < d->threshold ? 0 : d->scale;
+}
+
 #ifdef __x86_64__
 #include <immintrin.h>
 
@@ -38,8 +46,6 @@ static inline __attribute__((always_inline)) uint32_t first_word(uint64_t row, u
 #include "ops/dropout_kernel.h"
 #endif
 
-/* Column 32 k + b of a tile is the lower half of word k of block b, and column 32 k + 16 + b its upper half: this is
-   the order in which vectorized code has them. */
 static void mask_tile(const Dropout *dropout, uint64_t row, uint32_t tile, real *restrict mask) {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f")) {
@@ -55,10 +61,7 @@ static void mask_tile(const Dropout *dropout, uint64_t row, uint32_t tile, real 
     for (uint32_t b = 0; b < BLOCKS; b++) {
         uint32_t c[4] = {first_word(row, tile, b), (uint32_t)(row >> 12), d.rng.stream, d.rng.purpose};
         philox4x32(c, d.rng.key[0], d.rng.key[1]);
-        for (uint32_t k = 0; k < 4; k++) {
-            mask[2 * BLOCKS * k + b] = (c[k] & 0xffff) < d.threshold ? 0 : d.scale;
-            mask[2 * BLOCKS * k + BLOCKS + b] = c[k] >> 16 < d.threshold ? 0 : d.scale;
-        }
+        for (uint32_t k = 0; k < 4; k++) fill(mask, k, b, c[k], &d);
     }
 }
 

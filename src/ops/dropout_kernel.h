@@ -39,10 +39,7 @@ static TARGET void NAME(mask_tile)(const Dropout *dropout, uint64_t row, uint32_
         for (int k = 0; k < 4; k++) *(NAME(words) *)&word[k][b] = (c[0][k] & UINT32_MAX) | c[1][k] << 32;
     }
     for (uint32_t k = 0; k < 4; k++)
-        for (uint32_t b = 0; b < BLOCKS; b++) {
-            mask[2 * BLOCKS * k + b] = (word[k][b] & 0xffff) < d.threshold ? 0 : d.scale;
-            mask[2 * BLOCKS * k + BLOCKS + b] = word[k][b] >> 16 < d.threshold ? 0 : d.scale;
-        }
+        for (uint32_t b = 0; b < BLOCKS; b++) fill(mask, k, b, word[k][b], &d);
 }
 
 #undef NAME
