@@ -9,7 +9,7 @@
 static const char *tiny(const char *more) {
     char *text = memory_make(1024, 1, "a config");
     snprintf(text, 1024,
-             "[data]\nval_fraction = 0.2\n[model]\nlayers = 2\nheads = 2\nd_model = 32\ncontext = 16\n"
+             "[data]\nval_fraction = 0.02\n[model]\nlayers = 2\nheads = 2\nd_model = 32\ncontext = 16\n"
              "[train]\nsteps = 12\nbatch = 4\nlr = 1e-2\nwarmup = 5\n[eval]\nevery = 6\n"
              "[log]\nsample_tokens = 20\nattention_every = 6\nevery = 1\n%s",
              more);

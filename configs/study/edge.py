@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Where softmax freezes, and where the plateau of the divisors ends.
 
-    configs/study/edge.py freezing >docs/results/freezing.csv      needs NumPy
+    configs/study/edge.py freezing 4096 >docs/results/freezing.csv by 4096 rows of scores; needs NumPy
     configs/study/edge.py half                                     where it is half the way, from that file
     configs/study/edge.py verdict                                  the rule of configs/study/edge.ini, applied
     configs/study/edge.py tried                                    what configs/study/edge_tried.ini asks
 
 freezing: a query's scores of n independent keys are s |q| / sqrt(d_k) times independent normal numbers, for normal
-queries and keys whose scores have the standard deviation s. For n keys, d_k and x = s / sqrt(2 ln n), over 4,096 rows:
+queries and keys whose scores have the standard deviation s. For n keys, d_k and x = s / sqrt(2 ln n), over the rows:
 the mean of the entropy / ln n, the mean of a row's largest weight, and the median norm of dL/ds for L = <r, softmax(s)>
 with r ~ N(0, I). keys `causal N` are rows 2 ... N of a causal mask, drawn at random, with x = s / r(N), r(N) the mean of
 sqrt(2 ln i). For n to infinity entropy / ln n is 1 - x^2 below x = 1 and 0
@@ -23,7 +23,6 @@ from pathlib import Path
 from statistics import mean
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
-ROWS = 4096
 
 
 def row_mean(context):
@@ -34,13 +33,13 @@ def row_mean(context):
 # --- Random scores
 
 
-def freezing():
+def freezing(rows):
     import numpy as np
 
     def row(name, d_k, x, s, counts, random):
         """Rows of counts[i] keys: entropy / ln keys, largest weight, and the norm of the gradient."""
-        shape = ROWS, counts.max()
-        sizes = np.sqrt(random.chisquare(d_k, (ROWS, 1)) / d_k)
+        shape = rows, counts.max()
+        sizes = np.sqrt(random.chisquare(d_k, (rows, 1)) / d_k)
         scores = s * sizes * random.standard_normal(shape, np.float32)
         scores[np.arange(shape[1]) >= counts[:, None]] = -np.inf
         weights = np.exp(scores - scores.max(1, keepdims=True))
@@ -57,11 +56,11 @@ def freezing():
         for d_k in 4, 16, 64, 1024:
             random = np.random.default_rng([keys, d_k])
             for x in grid:
-                row(keys, d_k, x, x * math.sqrt(2 * math.log(keys)), np.full(ROWS, keys), random)
+                row(keys, d_k, x, x * math.sqrt(2 * math.log(keys)), np.full(rows, keys), random)
     for context in 16, 64, 256, 1024:
         random = np.random.default_rng(context)
         for x in grid:
-            row(f"causal {context}", 64, x, x * row_mean(context), random.integers(2, context + 1, ROWS), random)
+            row(f"causal {context}", 64, x, x * row_mean(context), random.integers(2, context + 1, rows), random)
 
 
 def half():
@@ -235,7 +234,10 @@ def tried():
 
 
 if __name__ == "__main__":
-    verbs = {"freezing": freezing, "half": half, "verdict": verdict, "tried": tried}
-    if len(sys.argv) != 2 or sys.argv[1] not in verbs:
-        sys.exit(f"usage: configs/study/edge.py {' | '.join(verbs)}")
-    verbs[sys.argv[1]]()
+    verbs = {"half": half, "verdict": verdict, "tried": tried}
+    if sys.argv[1:2] == ["freezing"] and len(sys.argv) == 3:
+        freezing(int(sys.argv[2]))
+    elif len(sys.argv) == 2 and sys.argv[1] in verbs:
+        verbs[sys.argv[1]]()
+    else:
+        sys.exit(f"usage: configs/study/edge.py freezing ROWS | {' | '.join(verbs)}")

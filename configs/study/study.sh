@@ -21,6 +21,7 @@ for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); d
 recall_ways=(sqrt_dk learned sink_learned softcap)
 bench_seconds=1
 rank_steps=1000
+freezing_rows=4096
 optimizer_settings=(dk64+adamw dk64+muon cpu+adamw cpu+muon)
 losses="2.2 2.0 1.8 1.6"
 case "${1:-}" in
@@ -32,12 +33,13 @@ case "${1:-}" in
 --try)
     folder=runs/study-try
     overrides+=(--set "sweep.train.seed=1, 2" --set train.steps=2 --set train.warmup=1 --set eval.batches=1 --set data.corpus=
-        --set model.d_model=16 --set train.batch=1)
+        --set model.d_model=16 --set train.batch=1 --set "log.attention_text=The ferry")
     docs=$folder
     score_ways=(additive sqrt_dk)
     recall_ways=(sqrt_dk)
     bench_seconds=0.1
     rank_steps=1
+    freezing_rows=64
     losses=9
     rm -rf $folder
     mkdir -p $folder/results
@@ -447,7 +449,7 @@ width_steps >$results/width_steps.csv
 deviations
 edges
 edges_tried
-"$python" configs/study/edge.py freezing >$results/freezing.csv
+"$python" configs/study/edge.py freezing $freezing_rows >$results/freezing.csv
 heads
 refutations
 "$python" configs/study/rank.py $folder/rank $rank_steps >$results/rank.csv

@@ -40,12 +40,19 @@ enum { PIXELS_BEGIN = 33, RESOLUTION_SIZE = 21 };
 
 extern const unsigned char sqrtdk_font[]; /* font.S */
 
+/* Returns the font, whose table of contents is read once. */
+static const stbtt_fontinfo *font(void) {
+    static stbtt_fontinfo read;
+    static bool is_read;
+    if (!is_read && !stbtt_InitFont(&read, sqrtdk_font, 0))
+        runtime_error("the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
+    is_read = true;
+    return &read;
+}
+
 Canvas canvas_make(int width, int height, int scale) {
-    stbtt_fontinfo font;
     if (width < 1 || height < 1 || width > CANVAS_SIDE / scale || height > CANVAS_SIDE / scale)
         runtime_error("a picture of %d x %d pixels: each side must be 1 to %d", width, height, CANVAS_SIDE / scale);
-    if (!stbtt_InitFont(&font, sqrtdk_font, 0))
-        runtime_error("the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
     const size_t pixels = (size_t)(width * scale) * (size_t)(height * scale);
     const Canvas canvas = {width * scale, height * scale, scale, memory_make(pixels, 3, "a picture"),
                            memory_make(pixels, 1, "a picture")};
@@ -164,7 +171,6 @@ static int utf8_next(const char **text) {
 
 /* A walk over the glyphs of a text. */
 typedef struct {
-    stbtt_fontinfo font;
     float scale;
     const char *rest;
     char spelled[12];  /* "U+4E2D", which is drawn for a character that the font lacks */
@@ -174,38 +180,32 @@ typedef struct {
 } TextRun;
 
 static TextRun text_run(double size, const char *text) {
-    TextRun run = {.rest = text, .glyph = -1};
-    stbtt_InitFont(&run.font, sqrtdk_font, 0); /* reads the font's table of contents, which canvas_make has checked */
-    run.scale = stbtt_ScaleForPixelHeight(&run.font, (float)size);
-    return run;
+    return (TextRun){.scale = stbtt_ScaleForPixelHeight(font(), (float)size), .rest = text, .glyph = -1};
 }
 
 static int next_glyph(TextRun *run) {
     if (!run->spelled[run->spelled_at]) {
-        const int code = utf8_next(&run->rest), glyph = stbtt_FindGlyphIndex(&run->font, code);
+        const int code = utf8_next(&run->rest), glyph = stbtt_FindGlyphIndex(font(), code);
         if (glyph) return glyph;
         snprintf(run->spelled, sizeof run->spelled, "U+%04X", (unsigned)code);
         run->spelled_at = 0;
     }
-    return stbtt_FindGlyphIndex(&run->font, run->spelled[run->spelled_at++]);
+    return stbtt_FindGlyphIndex(font(), run->spelled[run->spelled_at++]);
 }
 
 static bool text_next(TextRun *run) {
     int advance, bearing;
     if (!*run->rest && !run->spelled[run->spelled_at]) return false;
     int glyph = next_glyph(run);
-    int kern = run->glyph < 0 ? 0 : stbtt_GetGlyphKernAdvance(&run->font, run->glyph, glyph);
-    stbtt_GetGlyphHMetrics(&run->font, glyph, &advance, &bearing);
+    int kern = run->glyph < 0 ? 0 : stbtt_GetGlyphKernAdvance(font(), run->glyph, glyph);
+    stbtt_GetGlyphHMetrics(font(), glyph, &advance, &bearing);
     run->glyph = glyph;
     run->pen = run->after + (double)run->scale * kern;
     run->after = run->pen + (double)run->scale * advance;
     return true;
 }
 
-bool canvas_has(uint32_t character) {
-    const TextRun run = text_run(1, "");
-    return stbtt_FindGlyphIndex(&run.font, (int)character) != 0;
-}
+bool canvas_has(uint32_t character) { return stbtt_FindGlyphIndex(font(), (int)character) != 0; }
 
 double canvas_text_width(double size, const char *text) {
     TextRun run = text_run(size, text);
@@ -219,11 +219,11 @@ double canvas_text_width(double size, const char *text) {
 static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int across, bool upwards, Color color) {
     int x0, y0, x1, y1, start = (int)floor(along);
     float shift = (float)(along - start);
-    stbtt_GetGlyphBitmapBoxSubpixel(&run->font, run->glyph, run->scale, run->scale, shift, 0, &x0, &y0, &x1, &y1);
+    stbtt_GetGlyphBitmapBoxSubpixel(font(), run->glyph, run->scale, run->scale, shift, 0, &x0, &y0, &x1, &y1);
     int width = x1 - x0, height = y1 - y0;
     if (width <= 0 || height <= 0) return;                                                       /* a blank */
     if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height) return; /* no scratch for it */
-    stbtt_MakeGlyphBitmapSubpixel(&run->font, canvas->cover, width, height, width, run->scale, run->scale, shift, 0,
+    stbtt_MakeGlyphBitmapSubpixel(font(), canvas->cover, width, height, width, run->scale, run->scale, shift, 0,
                                   run->glyph);
     for (int j = 0; j < height; j++)
         for (int i = 0; i < width; i++) {
