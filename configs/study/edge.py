@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Where softmax freezes, and where the plateau of the divisors ends.
 
-    configs/study/edge.py freezing 4096 >docs/results/freezing.csv by 4096 rows of scores; needs NumPy
-    configs/study/edge.py half                                     where it is half the way, from that file
-    configs/study/edge.py verdict                                  the rule of configs/study/edge.ini, applied
-    configs/study/edge.py tried                                    what configs/study/edge_tried.ini asks
+    configs/study/edge.py freezing ROWS     docs/results/freezing.csv, which has 4096 rows; needs NumPy
+    configs/study/edge.py half              where it is half the way, from that file
+    configs/study/edge.py verdict           the rule of configs/study/edge.ini, applied
+    configs/study/edge.py tried             what configs/study/edge_tried.ini asks
 
 freezing: a query's scores of n independent keys are s |q| / sqrt(d_k) times independent normal numbers, for normal
-queries and keys whose scores have the standard deviation s. For n keys, d_k and x = s / sqrt(2 ln n), over the rows:
+queries and keys whose scores have the standard deviation s. For n keys, d_k and x = s / sqrt(2 ln n), over ROWS rows:
 the mean of the entropy / ln n, the mean of a row's largest weight, and the median norm of dL/ds for L = <r, softmax(s)>
 with r ~ N(0, I). keys `causal N` are rows 2 ... N of a causal mask, drawn at random, with x = s / r(N), r(N) the mean of
 sqrt(2 ln i). For n to infinity entropy / ln n is 1 - x^2 below x = 1 and 0

@@ -1,5 +1,5 @@
-/* The kernels of gemm.c for one width of vectors. Included only by gemm.c. It does so once per width, with these
-   defined:
+/* The kernels of gemm.c for one width of vectors; gemm_pack.h packs for them. Included only by gemm.c. It does so once
+   per width, with these defined:
        NAME(x)        the name of a function for this width
        TARGET         its instruction set
        LANES          floats to a vector

@@ -1,5 +1,5 @@
-/* How a kernel packs its operands: A into tiles of rows, B into panels. Included only by gemm_kernel.h, which defines
-   the names and says what an element is. There is no include guard. */
+/* How a kernel packs its operands: A into tiles of rows, B into panels. Included only by gemm_kernel.h. Its opening
+   comment says what gemm.c defines and what an element is. There is no include guard. */
 
 /* Transposes a square of LANES rows, which are `stride` apart, in log2(LANES) rounds that exchange ever smaller
    halves. */

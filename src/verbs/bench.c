@@ -40,7 +40,7 @@ typedef struct {
 } Bench;
 
 /* Returns the operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16: the best
-   of a few, or of as many as begin within `seconds`. Each thread computes its rows. */
+   of PEAK_REPEATS, or of fewer if `seconds` end before; at least of one. Each thread computes its rows. */
 static double measure_products(const void *a, const void *b, real *c, size_t threads, bool openblas, Form form) {
     const size_t n = PEAK_SIZE;
     const double begin = omp_get_wtime();
@@ -268,13 +268,12 @@ static void prepare(Bench *b, size_t threads) {
     tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
 }
 
-/* Warms up for `seconds`, but at most for one. Then makes steps for about `seconds`, at least three. The peak is
-   measured before the steps and after them, and the larger one counts. After a caught signal returns early with what
-   was measured. */
+/* Warms up for a second, then makes steps for about `seconds`, at least three. The peak is measured before the steps
+   and after them, and the larger one counts. After a caught signal returns early with what was measured. */
 static void measure(Bench *b) {
     const double warming = omp_get_wtime();
     do make_step(b, false);
-    while (omp_get_wtime() - warming < fmin(1, seconds) && !interrupt_signal());
+    while (omp_get_wtime() - warming < 1 && !interrupt_signal());
     b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
     measure_peak(b);
     const double start = omp_get_wtime();
