@@ -80,8 +80,8 @@ static inline __attribute__((always_inline)) TARGET void NAME(store_sums)(float 
    sum over blocks of 32 steps of k, in each of which the even and the odd steps are summed apart (Intel's manual,
    TDPBF16PS). If alpha is 1 the sum begins with `start`, otherwise that is added last. k is rounded up to whole blocks:
    A and B have them, with zeros in A beyond its last step and beyond a triangle. Rows beyond A's are also read, but not
-   used. If alpha is 1, whole tiles of the processor are loaded from C and stored there, and two
-   vectors of a bias are loaded in place. Everything else is copied. */
+   used. If alpha is 1, whole tiles of the processor are loaded from C and stored there, and two vectors of a bias are
+   loaded in place. Everything else is copied. */
 static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
                                   size_t step, const float *b, Start start, float *c, size_t ldc) {
     (void)step;
