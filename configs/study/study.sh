@@ -455,6 +455,7 @@ refutations
 "$python" configs/study/rank.py $folder/rank $rank_steps >$results/rank.csv
 learned_scales >$results/learned_scales.csv
 "$python" configs/study/picks.py $folder/steps >$results/picks.csv
+"$python" configs/study/picks.py $folder/steps --heads >$results/picks_heads.csv
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv
 optimizers

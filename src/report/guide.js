@@ -9,7 +9,7 @@ function lesson_stops() {
     return [{view: `model=${root}&step=0`, ask: "The models begin with the same random weights, and a query has no reason to " +
         "prefer a key. In which triangles will a row have one or two bright cells, and in which will it be even?",
         answer: () => `The standard deviation of the scores is ${said("score_std", 0)}. The entropy of a row, 1 if it is even, ` +
-        `is ${said("entropy", 0)}. Without a division a query has picked its keys before training, and the picks are random.`},
+        `is ${said("entropy", 0)}. Without a division most of a row's weight is on few keys before training, and random weights chose them.`},
     {view: `model=${root}&step=${last}`, ask: "All models are trained alike. Which of them will write words at the end, and " +
         "which will have the highest loss?",
         answer: () => `Validation loss: ${settings.map(s => `${s.label} ${fixed(s.val_loss.mean, 2)}`).join(", ")}. The median ` +
