@@ -1,11 +1,12 @@
 # make                builds ./train, and train-double beside it, in which gradients are checked
+# make trainer        builds ./train from train.c and src/ alone: train, resume, eval and sample, without the verbs of lab/
 # make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
 # make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
 # make race           what runs in parallel, under ThreadSanitizer;  make bits  whether training computes what it did
-# make study          the experiments of docs/results.md, seven hours;  make study-quick  their main comparison
-# make page           the tables and pictures of docs/results.md again, from docs/results (needs matplotlib)
-# make notebook       runs docs/notebook.ipynb (needs docs/requirements.txt)
-# make live           docs/live.html again, the page that trains (./setup.sh --live);  make live-picture  its picture in docs/live.md
+# make study          the experiments of lab/docs/results.md, seven hours;  make study-quick  their main comparison
+# make page           the tables and pictures of lab/docs/results.md again, from lab/docs/results (needs matplotlib)
+# make notebook       runs lab/docs/notebook.ipynb (needs lab/docs/requirements.txt)
+# make live           docs/live.html again, the page that trains (./setup.sh --live);  make live-picture  its picture in lab/docs/live.md
 # make fuzz SECONDS=5 each parser of a file under libFuzzer that long (needs clang);  make torture  failing calls and kills
 # make analyze        what gcc's -fanalyzer remarks (minutes; see docs/reliability.md)
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
@@ -40,23 +41,28 @@ ALL_LDFLAGS = -fopenmp $(HARDENING_LDFLAGS) $(LDFLAGS)
 LDLIBS := $(call pkg,--libs jansson) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm -ldl
 CMOCKA := $(or $(call pkg,--libs cmocka),-lcmocka)
 BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)
-SOURCES := $(wildcard src/*/*.c)
-EMBEDDED := $(wildcard src/*/*.S)
-FLOAT := $(SOURCES:%.c=$(BUILD)/float/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.o)
-DOUBLE := $(SOURCES:%.c=$(BUILD)/double/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.o)
+# The trainer is train.c and src/; lab/ stands on it, and can be left out. lab/bench has programs of their own.
+TRAINER := $(wildcard src/*/*.c src/*/*.S)
+LAB := $(filter-out lab/bench/% lab/tests/%,$(wildcard lab/*.c lab/*/*.c lab/*/*.S))
+SOURCES := $(filter %.c,$(TRAINER) $(LAB))
+objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(filter %.c,$(2))) $(patsubst %.S,$(BUILD)/embedded/%.o,$(filter %.S,$(2)))
+FLOAT := $(call objects,float,$(TRAINER) $(LAB))
+DOUBLE := $(call objects,double,$(TRAINER) $(LAB))
 
 # Gradients are compared with differences in double precision, those of PyTorch, plain and theory in both; everything
 # else is tested as it runs.
-TESTS := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+TEST_FILES := $(wildcard tests/test_*.c lab/tests/test_*.c)
+TESTS := $(basename $(notdir $(TEST_FILES)))
 # Not on a Mac: functions of these tests stand in for system calls, and make those of Linux.
 TESTS := $(filter-out $(if $(HOMEBREW),test_checkpoint_faults test_failures test_lock test_resume test_shares),$(TESTS))
 DOUBLE_TESTS := $(filter test_gradient% test_ops,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch test_plain test_theory,$(TESTS))
-FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_FILES := $(wildcard tests/fuzz/fuzz_*.c lab/tests/fuzz/fuzz_*.c)
+FUZZERS := $(basename $(notdir $(FUZZ_FILES)))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double) $(FUZZERS:%=$(BUILD)/%)
 
-.PHONY: all programs test install uninstall dist clean FORCE
+.PHONY: all trainer programs test install uninstall dist clean FORCE
 all: train $(if $(MPI),train-mpi)
 
 # What is made, in a word; V=1 shows the whole command, and -s neither.
@@ -65,6 +71,17 @@ brief = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),
 # A link, made again when another compiler or sanitizer is asked for.
 train: $(BUILD)/train $(BUILD)/train-double FORCE
 	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
+trainer: $(BUILD)/trainer
+	@ln -sf $< train
+
+# train.c has the verbs of lab/ where the compiler finds lab/lab.h.
+$(BUILD)/float/train.o $(BUILD)/double/train.o: LANGUAGE += -I.
+$(BUILD)/float/lab/%.o $(BUILD)/double/lab/%.o $(BUILD)/float/tests/%.o $(BUILD)/double/tests/%.o: LANGUAGE += -I. -Itests -Itests/fuzz
+$(BUILD)/trainer: $(BUILD)/alone/train.o $(call objects,float,$(TRAINER))
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+$(BUILD)/alone/train.o: train.c Makefile
+	@mkdir -p $(@D)
+	$(call brief,CC $< (the trainer alone))$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 $(BUILD)/train: $(BUILD)/float/train.o $(FLOAT)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
@@ -91,16 +108,18 @@ $(BUILD)/double/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
-# The font, the built-in corpus and the report's page become part of the program.
-$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt $(wildcard src/report/*.html src/report/*.css src/report/*.js)
+# The font, the built-in corpus and the lab's page become part of the program.
+$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt $(wildcard lab/report/*.html lab/report/*.css lab/report/*.js)
 	@mkdir -p $(@D)
 	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
 
-$(FLOAT_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/%.o $(FLOAT)
+.SECONDEXPANSION:
+object_of = $(BUILD)/$(1)/$(basename $(filter %/$(2).c,$(TEST_FILES))).o
+$(FLOAT_TESTS:%=$(BUILD)/%): $(BUILD)/%: $$(call object_of,float,%) $(FLOAT)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
-$(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
+$(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $$(call object_of,double,%) $(DOUBLE)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
-$(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o $(DOUBLE)
+$(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $$(call object_of,double,%) $(DOUBLE)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
 
 # This test counts products.
@@ -113,12 +132,13 @@ programs: $(BUILD)/train $(BUILD)/train-double $(TEST_PROGRAMS)
 test: train $(TEST_PROGRAMS)
 	@tests/run.sh $(TEST_PROGRAMS)
 
-include tests/checks.mk configs/study/study.mk src/live/live.mk
+include tests/checks.mk $(wildcard lab/*/*.mk)
 
 # What is installed, as FILE:PLACE below PREFIX.
 MANUAL := $(BUILD)/sqrtdk.1
 CONFIGS := $(wildcard configs/*.ini configs/scores/*.ini configs/cluster/*.sbatch)
-DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/*.py docs/*.ipynb docs/live.html docs/images/*)
+DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/*.py docs/live.html docs/images/* \
+	lab/docs/*.md lab/docs/*.py lab/docs/*.ipynb lab/docs/images/*)
 INSTALLED := $(BUILD)/train:bin/sqrtdk $(BUILD)/train-double:bin/sqrtdk-double $(MANUAL):share/man/man1/sqrtdk.1 \
 	share/completion.bash:share/bash-completion/completions/sqrtdk \
 	$(foreach f,$(CONFIGS) data/get_shakespeare.sh,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))
@@ -157,4 +177,5 @@ FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
 
--include $(BUILD)/mpi/ranks.d $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(FUZZERS:%=$(BUILD)/float/tests/fuzz/%.d) $(BUILD)/float/train.d $(BUILD)/double/train.d
+-include $(BUILD)/mpi/ranks.d $(BUILD)/alone/train.d $(patsubst %.c,$(BUILD)/float/%.d,$(SOURCES) $(TEST_FILES) $(FUZZ_FILES) train.c) \
+	$(patsubst %.c,$(BUILD)/double/%.d,$(SOURCES) $(TEST_FILES) train.c)

@@ -12,11 +12,23 @@
 #include "base/memory.h"
 #include "gemm/matmul.h"
 #include "ranks/ranks.h"
-#include "report/report.h"
-#include "sweep/sweep.h"
 #include "train/trainer.h"
-#include "verbs/verbs.h"
-#include "why/why.h"
+#include "train/verbs.h"
+
+#if __has_include(<lab/lab.h>)
+#include <lab/lab.h>
+#else /* The trainer alone: runs have no page, no directory is a sweep's, and a verb of the lab is not built in. */
+static const Verb sweep_verb = {.name = "sweep"}, attend_verb = {.name = "attend"}, why_verb = {.name = "why"},
+                  report_verb = {.name = "report"}, export_verb = {.name = "export"}, bench_verb = {.name = "bench"},
+                  theory_verb = {.name = "theory"}, gradcheck_verb = {.name = "gradcheck"};
+static void (*const report_write)(const Directory *directory) = NULL;
+static const Option sweep_resume_options[] = {{0}};
+static bool sweep_resume_if(const Command *command, int *signal) {
+    (void)command;
+    (void)signal;
+    return false;
+}
+#endif
 
 /* Trains from t->state.step to the last step, train.steps, or until a signal, which is stored in t->signal. A step is
    evaluated and measured before its update; the last one has no update. The loop ends with a checkpoint. */
@@ -61,7 +73,7 @@ static const Trainer *run_loop(Trainer *t) {
 }
 
 static int run_train(const Command *command) {
-    const TrainOptions options = train_options(command);
+    const TrainOptions options = train_options(command, report_write);
     Config config;
     char run[PATH_CAPACITY];
     interrupt_survive_closed_pipes();
@@ -81,22 +93,14 @@ static int run_train(const Command *command) {
     return t->signal;
 }
 
-static long long resume_jobs; /* 0: not given */
-
 static int run_resume(const Command *command) {
-    const char *directory = command->target;
     const OptionList *overrides = &command->overrides;
-    const bool sweep = sweep_is(directory);
-    TrainOptions options = train_options(command);
+    TrainOptions options = train_options(command, report_write);
+    int signal;
     interrupt_survive_closed_pipes();
-    if (sweep && overrides->count)
-        usage_error("%s is a sweep, which is resumed with the config it has: --set %s changes it", directory,
-                    overrides->items[0]);
-    if (!sweep && resume_jobs) usage_error("--jobs %lld is for a sweep, and %s is none", resume_jobs, directory);
-    options.jobs = (size_t)resume_jobs;
-    if (sweep) return sweep_resume(directory, &options, stdout);
+    if (sweep_resume_if(command, &signal)) return signal;
     options.threads = (size_t)command->threads; /* 0: as many as the run had */
-    const Trainer *t = run_loop(trainer_resume(directory, overrides->items, overrides->count, &options));
+    const Trainer *t = run_loop(trainer_resume(command->target, overrides->items, overrides->count, &options));
     print_outcome(t);
     return t->signal;
 }
@@ -110,12 +114,6 @@ static const Verb train_verb = {
     .run = run_train,
 };
 
-static const Option RESUME_OPTIONS[] = {
-    {"jobs", "N", "runs of a sweep at a time (default: by threads, memory)", OPTION_INTEGER, &resume_jobs, 1,
-     THREADS_MAX},
-    {0},
-};
-
 static const Verb resume_verb = {
     .name = "resume",
     .target = "RUN_DIR",
@@ -123,7 +121,7 @@ static const Verb resume_verb = {
             "never stopped. Of a finished run it draws the pictures again, of a finished\n"
             "sweep it writes the table again. --set can change train.steps of a run, and\n"
             "nothing else. A run keeps its number of threads unless --threads is given.",
-    .options = RESUME_OPTIONS,
+    .options = sweep_resume_options,
     .takes_set = true,
     .by_ranks = true,
     .run = run_resume,
@@ -139,7 +137,7 @@ static void print_help(void) {
            "attention scores does. Start with: %s configs/dk64_scaled.ini\n\n",
            SQRTDK_VERSION, program_name);
     for (const Verb *const *verb = VERBS; *verb; verb++)
-        printf("%s %s\n", verb == VERBS ? "usage:" : "      ", verb_usage(*verb));
+        if ((*verb)->run) printf("%s %s\n", verb == VERBS ? "usage:" : "      ", verb_usage(*verb));
     printf("       %s --help | --version | -V | help VERB | help config\n\n"
            "help VERB describes a verb and its options, help train those of training, help\n"
            "config the keys of a config, as in --set attention.scale_divisor=none.\n\n"
@@ -191,8 +189,7 @@ static void read_and_run(void *program) {
 }
 
 int main(int argc, char **argv) {
-    Program program = {
-        .argc = argc, .argv = argv, .command = {.argv = argv, .report = report_write, .why = why_write_first}};
+    Program program = {.argc = argc, .argv = argv, .command = {.argv = argv}};
     Error error;
     files_hold_standard_streams();
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);

@@ -21,16 +21,16 @@ bits: train
 
 # Needs clang-format, clang-tidy (both 14) and shellcheck.
 lint:
-	clang-format --dry-run -Werror train.c src/*/*.[ch] src/live/wasm/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.c
-	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh configs/study/*.sh .ci/run .ci/slow
-	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE)
+	clang-format --dry-run -Werror train.c src/*/*.[ch] lab/*.[ch] lab/*/*.[ch] lab/*/*/*.[ch] tests/*.[ch] tests/*/*.[ch]
+	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh lab/*/*.sh .ci/run .ci/slow
+	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE) -I.
 	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)
 
 # This test counts OpenBLAS's products.
 $(BUILD)/test_gemm: LDLIBS += $(LINK_OPENBLAS)
 
-# Not a test, but what tests/report_decoder.py compares the page with.
-$(BUILD)/logits: $(BUILD)/float/tests/logits.o $(FLOAT)
+# Not a test, but what lab/tests/report_decoder.py compares the page with.
+$(BUILD)/logits: $(BUILD)/float/lab/tests/logits.o $(FLOAT)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 
 # Needs PyTorch: make fixtures PYTHON=... writes the numbers tests/test_torch.c reads, fixtures-check compares them.
@@ -66,14 +66,15 @@ COVERED := build/gcc-coverage
 coverage:
 	mkdir -p $(COVERED) && find $(COVERED) -name '*.gcda' -delete
 	umask 0 && $(MAKE) CC=gcc COVERAGE=1 PINNED=yes CFLAGS='-g -fprofile-exclude-files=/usr/include' test
-	gcovr --filter src/ --filter train.c $(COVERED) --json --output $(COVERED)/counts.json
+	gcovr --filter src/ --filter lab/ --filter train.c $(COVERED) --json --output $(COVERED)/counts.json
 	gcovr --add-tracefile $(COVERED)/counts.json --branches
 	gcovr --add-tracefile $(COVERED)/counts.json
-	gcovr --add-tracefile $(COVERED)/counts.json --filter src/ --print-summary --fail-under-line 95 --output $(COVERED)/lines.txt
+	gcovr --add-tracefile $(COVERED)/counts.json --filter src/ --filter lab/ --print-summary --fail-under-line 95 --output $(COVERED)/lines.txt
 
 # In `make test` a fuzz target runs its seeds; under libFuzzer, which brings main, whatever it makes of them.
 LIBFUZZER := $(findstring fuzzer,$(SANITIZER))
-$(FUZZERS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/fuzz/%.o $(if $(LIBFUZZER),,$(BUILD)/float/tests/fuzz/replay.o) $(FLOAT)
+fuzzer_of = $(BUILD)/float/$(basename $(filter %/$(1).c,$(FUZZ_FILES))).o
+$(FUZZERS:%=$(BUILD)/%): $(BUILD)/%: $$(call fuzzer_of,%) $(if $(LIBFUZZER),,$(BUILD)/float/tests/fuzz/replay.o) $(FLOAT)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $(if $(LIBFUZZER),-fsanitize=fuzzer) $^ $(LDLIBS) -o $@
 ifneq ($(LIBFUZZER),)
 # No reader calls these, and clang would take minutes for their checks.
@@ -104,4 +105,4 @@ torture: train $(BUILD)/refuse.so
 # Nothing is built. gemm.c is left out: its kernels would take the analyzer too long, and hold no memory.
 analyze:
 	for file in train.c $(filter-out src/gemm/gemm.c,$(SOURCES)); do \
-		$(CC) $(LANGUAGE) -D__clang_analyzer__ -O2 -fanalyzer -fdiagnostics-path-format=none -c $$file -o /dev/null; done
+		$(CC) $(LANGUAGE) -I. -D__clang_analyzer__ -O2 -fanalyzer -fdiagnostics-path-format=none -c $$file -o /dev/null; done

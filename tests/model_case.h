@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "config/scale.h"
+#include "lab/gradcheck/gradcheck.h"
 #include "model/initialization.h"
 #include "model/transformer.h"
-#include "verbs/gradcheck.h"
 
 #ifndef REAL_DOUBLE
 #error "differences need the double build"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the test programs named as arguments and each script of this folder named test_*.sh, as many at a time as there
+# Runs the test programs named as arguments and each script test_*.sh of tests/ and lab/tests/, as many at a time as there
 # are processors; what each of them prints comes out in one piece. Fails if one fails; with SKIP=no also if a test was
 # skipped for something that the system lacks (a pseudo-terminal).
 set -u
@@ -12,7 +12,7 @@ trap 'exit 1' HUP INT TERM
 export logs
 # The scripts first: they take longest. With SCRIPTS=no they are left out. With PINNED=yes (Linux) all threads and children
 # of a test share one processor.
-[ "${SCRIPTS-}" = no ] || set -- tests/test_*.sh "$@"
+[ "${SCRIPTS-}" = no ] || set -- tests/test_*.sh lab/tests/test_*.sh "$@"
 # shellcheck disable=SC2016 # for the inner shell to expand
 printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" ${PINNED:+--process-slot-var=slot} -I {} sh -c '
     [ -z "${slot-}" ] || taskset -cp "$slot" $$ >/dev/null

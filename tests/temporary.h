@@ -3,6 +3,8 @@
 
 #include "support.h"
 
+#include <sys/wait.h>
+
 #include "base/files.h"
 #include "run/logs.h"
 
@@ -90,6 +92,13 @@ static inline char *output_of(const char *command) {
     assert_in_range(fread(text, 1, (1 << 16) - 1, stream), 1, (1 << 16) - 2);
     assert_int_equal(pclose(stream), 0);
     return text;
+}
+
+/* Waits for a child; returns its exit status, or 128 + N where signal N killed it. */
+static inline int status_of(pid_t child) {
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    return WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
 }
 
 /* Asserts that the statement is refused: with an error of the user (STATUS_USAGE) whose message has the word. */

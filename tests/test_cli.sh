@@ -512,7 +512,7 @@ for words in '--quiet' '--seed 1' '--temperature 0'; do # shellcheck disable=SC2
     check "stderr of: $name" "" "$(cat "$said/err")"
 done
 
-# --- export: a model for transformers: tests/export_transformers.py reads it
+# --- export: a model for transformers: lab/tests/export_transformers.py reads it
 listing >"$said/before"
 mkdir exported # an empty one is taken
 for words in exported 'deep/er/ --best'; do # shellcheck disable=SC2086 # perhaps with an option
@@ -988,6 +988,6 @@ check "what it printed" "" "$(cat "$said/out")"
 
 # --- theory: a line says where the claims are
 ends 0 "$train" theory --claims
-check_match "stdout of: $name" '^docs/claims.md .* docs/claims.py' "$(cat "$said/out")"
+check_match "stdout of: $name" '^lab/docs/claims.md .* lab/docs/claims.py' "$(cat "$said/out")"
 
 checked

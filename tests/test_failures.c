@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/results.h"
-#include "report/report.h"
+#include "lab/report/report.h"
 #include "run/checkpoint.h"
 #include "run/pictures.h"
 #include "run/run.h"

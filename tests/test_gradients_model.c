@@ -1,6 +1,6 @@
 /* Every gradient of the whole model against differences of its loss, by the same check as ./train gradcheck, at the
    edges of every size; and that check near the kinks of ReLU. Every kind of model is in
-   tests/gradcheck.ini. */
+   lab/tests/gradcheck.ini. */
 #include "model_case.h"
 
 enum { ENTRIES = INSTRUMENTED ? 3 : 12 }; /* that are compared of each row */

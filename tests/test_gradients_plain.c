@@ -1,5 +1,5 @@
 /* The plain engine against the fast one in double precision: losses and every gradient of a step. The plain engine
-   itself is compared with differences by ./train gradcheck tests/gradcheck.ini --set train.engine=plain. */
+   itself is compared with differences by ./train gradcheck lab/tests/gradcheck.ini --set train.engine=plain. */
 #include "model_case.h"
 
 /* Losses and gradients of two micro-batches by one engine, with the model's parameters as they are. */

@@ -2,8 +2,8 @@
    loss. A pair that is refused is one of config/refused.c. */
 #include "configs.h"
 
+#include "lab/gradcheck/gradcheck.h"
 #include "training_pass.h"
-#include "verbs/gradcheck.h"
 
 /* The options, by key: each value of a key is tried with each value of every other key. */
 static const struct {

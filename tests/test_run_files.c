@@ -169,7 +169,7 @@ static void page_while_training(void **state) {
                                   .out = in("run"),
                                   .command_line = "./train tiny.ini",
                                   .progress = progress_make(stderr, true),
-                                  .report = write_page_of};
+                                  .page = write_page_of};
     assert_int_equal(run_loop(trainer_start(&config, &options))->state.step, 17);
     assert_in_range(pages, 2, 10);
     memory_release(mark);

@@ -3,7 +3,7 @@
 from it, on the same batches. Prints a line for each kind of model; fails above 1e-5, and 1e-4 where rounding has grown in
 training. On every key of REFUSED docs/twin.py must end with one line.
 
-    python3 -m venv /tmp/twin && /tmp/twin/bin/pip install -r tests/fixtures/requirements.txt -r docs/requirements.txt
+    python3 -m venv /tmp/twin && /tmp/twin/bin/pip install -r tests/fixtures/requirements.txt -r lab/docs/requirements.txt
     /tmp/twin/bin/python tests/twin.py
 """
 import contextlib

@@ -245,6 +245,9 @@ const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Comman
     const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* accepted, though training needs no verb */
     const int first = train || verb != verbs[0];                  /* command_parse skips the verb */
     if (argc > 1 && !first) check_word(verbs, argv[1], argv[2], command->help);
+    if (!verb->run)
+        usage_error("%s is a verb of lab/, which is not built in: make builds it, and make trainer leaves it out",
+                    verb->name);
     command_parse(verb, argc - first, argv + first, command);
     command->named = first;
     return verb;

@@ -51,10 +51,6 @@ typedef struct {
     size_t processors;   /* that this process may use */
     char **argv;         /* the whole command line, ended by NULL */
     const char *line;    /* the command line as one string, for run.json */
-    /* Writes the page of a directory of results (report/report.h); the program sets it. */
-    void (*report)(const Directory *directory);
-    /* Writes the first sentence about a directory of results (why/why.h); the program sets it. */
-    void (*why)(const char *directory, FILE *out);
 } Command;
 
 typedef struct {
@@ -66,7 +62,7 @@ typedef struct {
     bool makes_runs;       /* accepts --out, --dry-run and --force */
     bool many;             /* accepts more than one target */
     bool by_ranks;         /* several processes may run it together (ranks/ranks.h) */
-    /* Runs the verb. Returns the signal that stopped it, or 0. */
+    /* Runs the verb. Returns the signal that stopped it, or 0. NULL: it is not built in, which is an error. */
     int (*run)(const Command *command);
 } Verb;
 

@@ -7,7 +7,7 @@
        output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
 
    These are the default forms; docs/model.md has the others. Only attention*.c knows how a model's scores are made,
-   with two exceptions: src/plain/plain.c divides the products and does nothing else to them, and src/report/decoder.js
+   with two exceptions: src/plain/plain.c divides the products and does nothing else to them, and lab/report/decoder.js
    repeats the three stages, since the page runs the model in the browser, where its slider changes the divisor.
 
    Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is

@@ -1,5 +1,5 @@
 /* The activation functions of the feed-forward network, entry by entry, in the order of model.activation's choices. A
-   new one is a row of the table, its formula, and the same formula in src/plain/plain.c and src/report/decoder.js. */
+   new one is a row of the table, its formula, and the same formula in src/plain/plain.c and lab/report/decoder.js. */
 #pragma once
 
 #include <stdbool.h>

@@ -13,7 +13,7 @@
 static inline __attribute__((always_inline)) double exp_real(double x) { return exp(x); }
 static inline __attribute__((always_inline)) double tanh_real(double x) { return tanh(x); }
 #else
-/* Below this, exp_real is 0. WebAssembly has another number (src/live/live.mk). */
+/* Below this, exp_real is 0. WebAssembly has another number (lab/live/live.mk). */
 #ifndef EXP_LEAST
 #define EXP_LEAST (-86.6f)
 #endif

@@ -130,9 +130,9 @@ void print_outcome(const Trainer *t) {
     char time[32];
     if (t->had_finished) {
         print_plain(stdout,
-                    "%s has already finished; its pictures and its page were made again; to train it longer: %s --set "
+                    "%s has already finished; its pictures%s were made again; to train it longer: %s --set "
                     "train.steps=N",
-                    directory, command_to_copy("resume", directory));
+                    directory, t->options->page ? " and its page" : "", command_to_copy("resume", directory));
         return;
     }
     progress_duration(s->seconds, time, sizeof time);
@@ -144,7 +144,7 @@ void print_outcome(const Trainer *t) {
         printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
     if (t->signal) print_plain(stdout, "to resume: %s", command_to_copy("resume", directory));
     puts("results");
-    print_plain(stdout, "  page to look at  %s/report.html", directory);
+    if (t->options->page) print_plain(stdout, "  page to look at  %s/report.html", directory);
     print_plain(stdout, "  loss curves      %s/loss.png", directory);
     print_plain(stdout, "  heatmaps         %s/attention/", directory);
     print_plain(stdout, "  samples          %s/samples.txt", directory);

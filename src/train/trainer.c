@@ -11,14 +11,13 @@
 
 #include "run/pictures.h"
 
-TrainOptions train_options(const Command *command) {
+TrainOptions train_options(const Command *command, void (*page)(const Directory *directory)) {
     return (TrainOptions){.threads = command_threads(command),
                           .out = command->out,
                           .force = command->force,
                           .command_line = command->line,
                           .progress = progress_make(stderr, command->quiet),
-                          .report = command->report,
-                          .why = command->why};
+                          .page = page};
 }
 
 void trainer_make_arrays(Trainer *t) {
@@ -85,7 +84,7 @@ static void record_end(void *trainer) {
 
 static void write_page(void *trainer) {
     const Trainer *t = trainer;
-    if (t->options->report) t->options->report(t->run.locked);
+    if (t->options->page) t->options->page(t->run.locked);
 }
 
 void trainer_show(Trainer *t) {

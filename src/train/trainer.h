@@ -8,19 +8,14 @@
 #include "train/evaluate.h"
 
 typedef struct {
-    size_t threads;           /* trainer_resume: 0 means as many as the run had; a sweep: of all runs together */
+    size_t threads;           /* trainer_resume: 0 means as many as the run had */
     const char *out;          /* --out; NULL: log.out, or log.out with the next free number */
     bool force;               /* move an existing run (base/results.h) */
     const char *command_line; /* for run.json */
     Progress *progress;
-    size_t jobs; /* a sweep: the number of runs to train at a time; 0: as many as threads and memory allow */
-    /* Writes the page of the results in a directory when they are complete; NULL: none is written. */
-    void (*report)(const Directory *directory);
-    /* A sweep: writes the first sentence about its results; NULL: none is written. */
-    void (*why)(const char *directory, FILE *out);
-    const char *program; /* a sweep: the program that trains a run; NULL: the one that runs */
-} TrainOptions;          /* of one run, or of a sweep's runs */
-TrainOptions train_options(const Command *command);
+    void (*page)(const Directory *directory); /* writes the page of a run; NULL: it has none */
+} TrainOptions;
+TrainOptions train_options(const Command *command, void (*page)(const Directory *directory));
 
 /* A run while it is trained. Its arrays are made before the first step. Memory that a step makes, for pictures,
    snapshots' files and checkpoints, is released at the step's end. */

@@ -1,0 +1,17 @@
+/* The lab: what compares, explains, measures and shows trained models. train.c includes this header where the compiler
+   finds it, and has its verbs then, and two hooks: the page of a run, and resume of a directory that is no run. */
+#pragma once
+
+#include "base/command.h"
+
+extern const Verb sweep_verb, attend_verb, why_verb, report_verb, export_verb, bench_verb, theory_verb, gradcheck_verb;
+
+/* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv, and the pictures of a sweep. An
+   error in its files has status STATUS_USAGE. */
+void report_write(const Directory *directory);
+
+/* The options of resume that are for a sweep. */
+extern const Option sweep_resume_options[];
+/* Resumes the directory of a command if it is that of a sweep, and sets *signal to the signal that ended this, or 0.
+   Returns whether it is; if not, raises an error if one of sweep_resume_options was given. */
+bool sweep_resume_if(const Command *command, int *signal);

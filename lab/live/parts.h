@@ -1,0 +1,57 @@
+/* Shared by the files of this folder. */
+#pragma once
+
+#include <stdio.h>
+
+#include "lab/live/live.h"
+#include "train/trainer.h"
+
+/* Where the divisor or the learning rate was moved. */
+typedef struct {
+    size_t step;
+    double divisor,
+        rate; /* the new divisor, and what the schedule is multiplied by; 0: it was not this that was moved */
+} Move;
+
+struct Live {
+    size_t mark;   /* of memory, before the model was made */
+    Trainer t;     /* without a directory, and with logs in memory */
+    bool measured; /* attention, for the log, at this step */
+    bool ended;    /* the last step has its row in the log */
+    bool diverged;
+    size_t sample_at; /* where the last text in samples.txt begins */
+    Move *moves;      /* (move_count) */
+    size_t move_count;
+    double rate;                 /* what the schedule of the learning rate is multiplied by */
+    AttentionSnapshot attention; /* of T x T */
+    LiveAttention shown;         /* these matrices */
+    LiveWindows windows;         /* those that were returned last */
+    char *written;               /* the last text that was returned; NULL before the first */
+    LiveFile best;               /* a checkpoint, once there is one */
+    LiveFile *files;             /* first the snapshots, `kept` of them, then those of the last live_files */
+    size_t kept, file_count;
+};
+
+/* Does what ./train does at a step before its update. Returns whether loss and gradients are finite. */
+bool live_begin_step(Live *live);
+/* Returns whether switch_step and switch_divisor say all that was moved. */
+bool live_is_one_switch(const Live *live);
+/* Returns a divisor as a config has it, or raises an error. */
+ScaleDivisor live_checked_divisor(const Live *live, double divisor);
+
+/* files.c. Returns a copy of `count` elements with room for one more, and frees the list. */
+void *live_longer(void *list, size_t count, size_t size);
+/* A text that is written as a file is. live_text_return returns it with a zero byte behind it, for the caller to read
+   until the next call, and live_file_end as a file. */
+typedef struct {
+    FILE *stream;
+    char *bytes;
+    size_t size;
+} Text;
+void live_text_begin(Text *text);
+const char *live_text_return(Live *live, Text *text);
+LiveFile live_file_end(const char *name, Text *text);
+/* The run's files: adds one, frees the memory of one, and frees those of the last live_files. */
+void live_add_file(Live *live, LiveFile file);
+void live_free_file(const LiveFile *file);
+void live_drop_parts(Live *live);

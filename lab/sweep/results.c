@@ -1,0 +1,240 @@
+/* The results of a sweep. They are read back from the files of its runs only, so that a resumed sweep gives the same
+   tables as one that was never stopped. Then come the statistics of a setting over its seeds: means with their
+   intervals, and the difference to the setting that divides by √d_k. Then the tables: summary.csv, a row for each run;
+   on the terminal, a row for each setting. */
+#include <math.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "lab/sweep/sweep.h"
+
+const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
+
+#define COLUMN_OF(constant, ...) [constant] = {__VA_ARGS__},
+const MeasureColumn MEASURES[MEASURE_COUNT] = {MEASURES_TABLE(COLUMN_OF)};
+
+/* Returns run.json, or NULL for a run that was not started. A directory that has other files has lost its run.json, and
+   is refused, unless a process holds it, which has yet to write that file or is removing the others. */
+static const Json *load_description(const SweepRun *run) {
+    char path[PATH_CAPACITY];
+    path_join(path, run->directory, "run.json");
+    const bool has_files = path_exists(run->directory) && !results_unused(run->directory);
+    const bool was_started = path_find(path) || (has_files && !directory_held(run->directory));
+    return was_started ? run_description_load(run->directory) : NULL;
+}
+
+bool sweep_read_state(SweepRun *run) {
+    const size_t mark = memory_mark();
+    const Json *json = load_description(run);
+    const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));
+    if (result && strcmp(result, "running") != 0) {
+        run->state = RUN_NOT_FINISHED;
+        for (SweepRunState state = RUN_FINISHED; state <= RUN_FAILED; state++)
+            if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;
+        snprintf(run->message, sizeof run->message, "%s", error ? error : "");
+    }
+    memory_release(mark);
+    return json;
+}
+
+static void forget_measures(SweepRun *run) {
+    for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
+}
+
+static void read_description(SweepRun *run) {
+    const Json *json = load_description(run);
+    js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
+    js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
+    js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
+}
+
+static void read_metrics(SweepRun *run) {
+    const LogTable table = logs_read_any(run->directory, LOG_METRICS);
+    double *r = run->measured;
+    const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
+                 last = log_last(&table, METRICS_STEP);
+    double sum = 0, count = 0;
+    for (size_t row = 0; row < table.rows; row++) {
+        const bool is_late = steps[row] >= 0.9 * last;
+        sum += is_late ? train[row] : 0;
+        count += is_late;
+        if (steps[row] >= (double)run->config.train.warmup)
+            r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table.column[METRICS_GRAD_NORM][row]);
+    }
+    r[MEASURE_TRAIN_LOSS] = log_last(&table, METRICS_TRAIN_LOSS);
+    r[MEASURE_BEST_VAL_LOSS] = log_best(&table, &r[MEASURE_BEST_STEP]);
+    r[MEASURE_TRAIN_LOSS_MEAN] = sum / count;
+    r[MEASURE_VAL_LOSS] = log_last(&table, METRICS_VAL_LOSS);
+    r[MEASURE_VAL_ACCURACY] = log_last(&table, METRICS_VAL_ACCURACY);
+    if (isnan(r[MEASURE_STEPS])) r[MEASURE_STEPS] = last;
+    if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(&table, METRICS_SECONDS);
+    r[MEASURE_GRAD_NORM_MEDIAN] = estimate_median(table.column[METRICS_GRAD_NORM], table.rows).value; /* sorts it */
+}
+
+/* Computes the means over all heads, at the first step that has a value and at the last step. */
+static void read_attention(SweepRun *run) {
+    const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
+    const size_t heads = (size_t)(run->config.model.layers * run->config.model.heads),
+                 steps = log_whole_steps(&table, run->directory, heads);
+    double *r = run->measured, *norms = table.column[ATTENTION_W_Q_NORM];
+    for (size_t row = 0; row < table.rows; row++) norms[row] *= table.column[ATTENTION_W_K_NORM][row];
+    for (Measure first = MEASURE_ENTROPY_FIRST; first < MEASURE_QK_NORM_LAST; first += 2) {
+        const int column = MEASURES[first].attention;
+        for (size_t step = 0; step < steps && isnan(r[first]); step++) r[first] = log_mean(&table, column, step, heads);
+        if (steps) r[first + 1] = log_mean(&table, column, steps - 1, heads);
+    }
+}
+
+void sweep_read_measures(void *of_sweep) {
+    SweepRun *run = of_sweep;
+    const size_t mark = memory_mark();
+    forget_measures(run);
+    read_description(run);
+    if (has_ended(run)) run_check_logs(run->directory);
+    read_metrics(run);
+    read_attention(run);
+    memory_release(mark);
+}
+
+void sweep_read_run(void *of_sweep) {
+    sweep_read_state(of_sweep);
+    sweep_read_measures(of_sweep);
+}
+
+void sweep_note_failure(SweepRun *run, const char *why) {
+    run->state = RUN_FAILED;
+    text_clip(why, sizeof run->message - 4, run->message, sizeof run->message);
+}
+
+/* --- over seeds */
+
+/* Lists one measure of each run of a setting, by seed; NaN for a run that did not finish, since its last step is no
+   result. */
+static void measure_all(const Sweep *s, const SweepSetting *setting, Measure which, double values[SWEEP_VALUES_MAX]) {
+    for (size_t i = 0; i < setting->count; i++) {
+        const SweepRun *run = &s->runs[setting->run[i]];
+        values[i] = run->state == RUN_FINISHED ? run->measured[which] : (double)NAN;
+    }
+}
+
+void sweep_summarize(Sweep *s) {
+    double values[SWEEP_VALUES_MAX], reference[SWEEP_VALUES_MAX];
+    for (SweepSetting *setting = s->settings; setting < s->settings + s->setting_count; setting++) {
+        setting->finished = setting->diverged = 0;
+        for (size_t i = 0; i < setting->count; i++) {
+            setting->finished += s->runs[setting->run[i]].state == RUN_FINISHED;
+            setting->diverged += s->runs[setting->run[i]].state == RUN_DIVERGED;
+        }
+        for (Measure which = 0; which < MEASURE_COUNT; which++) {
+            measure_all(s, setting, which, values);
+            setting->mean[which] = interval_of_mean(values, setting->count);
+        }
+        if (setting->reference == NO_SETTING || &s->settings[setting->reference] == setting) continue;
+        measure_all(s, setting, MEASURE_VAL_LOSS, values);
+        measure_all(s, &s->settings[setting->reference], MEASURE_VAL_LOSS, reference);
+        setting->difference = interval_of_difference(values, reference, setting->count);
+    }
+}
+
+void sweep_read_back(Sweep *s) {
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        Error why;
+        if (protect(sweep_read_measures, run, &why)) continue;
+        if (why.status != STATUS_USAGE) error_raise_again(&why);
+        forget_measures(run);
+        if (run->state == RUN_FAILED) continue;
+        run->damaged = true;
+        sweep_note_failure(run, why.message);
+    }
+    sweep_summarize(s);
+}
+
+/* --- summary.csv */
+
+/* Writes a field: empty where there is no number, as in metrics.csv. */
+static void write_number(FILE *out, const char *format, double number) {
+    fputc(',', out);
+    if (isfinite(number)) fprintf(out, format, number);
+}
+
+static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
+    text_write_field(run->name, false, out);
+    for (size_t a = 0; a < s->axes.count; a++) {
+        char value[CONFIG_VALUE_MAX];
+        config_value_text(&run->config, s->axes.axis[a].key, value, sizeof value);
+        fputc(',', out);
+        text_write_field(value, false, out);
+    }
+    write_number(out, "%.9g", divisor_value(run->config.attention.scale_divisor, run->config.model.d_k));
+    fprintf(out, ",%s", SWEEP_RUN_STATES[run->state]);
+    for (Measure m = 0; m < MEASURE_COUNT; m++) {
+        if (m == MEASURE_SECONDS) {
+            fputc(',', out);
+            text_write_field(run->message, false, out);
+        }
+        write_number(out, MEASURES[m].format, run->measured[m]);
+    }
+    fputc('\n', out);
+}
+
+void sweep_write_csv(const Sweep *s) {
+    FileWriter *csv = file_writer_open(s->directory, "summary.csv");
+    FILE *out = csv->stream;
+    fputs("run", out);
+    for (size_t a = 0; a < s->axes.count; a++) fprintf(out, ",%s", sweep_key(&s->axes, a));
+    fputs(",divisor,result", out);
+    for (Measure m = 0; m < MEASURE_COUNT; m++)
+        fprintf(out, "%s,%s", m == MEASURE_SECONDS ? ",error" : "", MEASURES[m].name);
+    fputc('\n', out);
+    for (size_t i = 0; i < s->run_count; i++) write_run(s, &s->runs[i], out);
+    file_writer_commit(csv);
+}
+
+/* --- the terminal */
+
+/* Writes "1.6930 ± 0.0123", or "1.6930" for a single value, or "-" for none. A difference has a sign, "+0.0123", unless
+   it is zero as printed. */
+static void interval_text(Interval interval, bool difference, char out[64]) {
+    const bool zero = fabs(interval.mean) < .00005;
+    snprintf(out, 64, "-");
+    if (interval.count) snprintf(out, 64, difference && !zero ? "%+.4f" : "%.4f", zero ? 0 : interval.mean);
+    if (interval.count > 1) text_append(out, 64, " ± %.4f", interval.half);
+}
+
+/* Returns the width for printf, which counts bytes, of a field of so many columns that holds the text. */
+static int field(size_t columns, const char *text) {
+    return (int)(columns + strlen(text) - utf8_columns(text, strlen(text)));
+}
+
+void sweep_print_table(const Sweep *s, FILE *out) {
+    enum { LOSS = 15, DIFFERENCE = 16 };
+    char text[64];
+    bool compared = false; /* some setting is compared with another */
+    size_t widest = 24;
+    for (size_t i = 0; i < s->setting_count; i++) {
+        const char *label = s->settings[i].label;
+        compared = compared || (s->settings[i].reference != NO_SETTING && s->settings[i].reference != i);
+        if (utf8_columns(label, strlen(label)) > widest) widest = utf8_columns(label, strlen(label));
+    }
+    fprintf(out, "\n%*s  n %*s", (int)widest, "", LOSS, "validation");
+    if (compared) fprintf(out, " %*s", field(DIFFERENCE, "against √d_k"), "against √d_k");
+    fputs("  entropy over time\n", out);
+    for (size_t i = 0; i < s->setting_count; i++) {
+        const SweepSetting *setting = &s->settings[i];
+        fprintf(out, "%-*s %2zu", field(widest, setting->label), setting->label, setting->finished);
+        interval_text(setting->mean[MEASURE_VAL_LOSS], false, text);
+        fprintf(out, " %*s", field(LOSS, text), text);
+        interval_text(setting->difference, true, text);
+        if (compared) fprintf(out, " %*s", field(DIFFERENCE, text), text);
+        if (setting->mean[MEASURE_ENTROPY_LAST].count)
+            fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,
+                    setting->mean[MEASURE_ENTROPY_LAST].mean);
+        /* The next line counts the setting's runs that are in no mean. */
+        const size_t unfinished = setting->count - setting->finished - setting->diverged;
+        if (setting->diverged) fprintf(out, "\n    %zu diverged", setting->diverged);
+        if (unfinished) fprintf(out, "%s%zu not finished", setting->diverged ? "; " : "\n    ", unfinished);
+        fputc('\n', out);
+    }
+}

@@ -1,0 +1,393 @@
+/* ./train theory against mathematics that does not share a line with it: closed forms, quadrature in one to three
+   dimensions for two keys, limits of flat and of saturated weights. Monte Carlo must be within five of its standard
+   errors, and those errors must be right. Seeds are fixed, so a test that passes once passes always. */
+#include "support.h"
+
+#include "lab/theory/theory.h"
+
+enum { FIGURES = 7 };
+static const TheoryScoring FOUR[4] = {{.divisor.mode = SCALE_NONE},
+                                      {.divisor.mode = SCALE_SQRT_DK},
+                                      {.divisor.mode = SCALE_DK},
+                                      {.divisor.mode = SCALE_2SQRT_DK}};
+static const TheoryScoring OTHERS[4] = {{.divisor.mode = SCALE_NONE, .score = THEORY_ADDITIVE},
+                                        {.divisor = {SCALE_NUMBER, .125}, .score = THEORY_COSINE}, /* of d_k 64 */
+                                        {.divisor.mode = SCALE_SQRT_DK, .score = THEORY_SINK},
+                                        {.divisor.mode = SCALE_NONE, .score = THEORY_SOFTCAP}};
+static const char *const NAMES[FIGURES] = {"score_mean", "score_var", "entropy",    "max_weight",
+                                           "grad_mean",  "grad_rms",  "grad_median"};
+
+static Estimate figure(const TheoryFigures *f, int i) {
+    const Estimate all[FIGURES] = {f->score_mean, f->score_var, f->entropy,    f->max_weight,
+                                   f->grad_mean,  f->grad_rms,  f->grad_median};
+    return all[i];
+}
+#define assert_within(estimate, expected, ...)                                                                         \
+    assert_close((estimate).value, expected, 5 * (estimate).error, __VA_ARGS__)
+
+static void normals_in_blocks_are_the_numbers_one_by_one(void **state) {
+    Rng rng = rng_make(3, RNG_THEORY, 5);
+    double x[64];
+    (void)state;
+    for (size_t first = 0; first < 9; first++)
+        for (size_t count = 0; count < 40; count++) {
+            rng_fill_normal(&rng, first, count, x);
+            for (size_t i = 0; i < count; i++)
+                assert_close(x[i], rng_normal(&rng, first + i), 0, "number %zu of %zu from %zu", i, count, first);
+        }
+}
+
+static void softmax_rows(void **state) {
+    const double row[4] = {.5, -1, 2, .25};
+    double p[4], e[4], sum = 0, entropy = 0;
+    (void)state;
+    for (int j = 0; j < 4; j++) p[j] = .5 * row[j];
+    SoftmaxRow r = softmax_row(p, 4);
+    for (int j = 0; j < 4; j++) sum += e[j] = exp(.5 * row[j]);
+    for (int j = 0; j < 4; j++) entropy -= e[j] / sum * log(e[j] / sum);
+    for (int j = 0; j < 4; j++) assert_close(p[j], e[j] / sum, 1e-15, "weight %d", j);
+    assert_close(r.entropy, entropy, 1e-14, "entropy");
+    assert_close(r.max_weight, e[2] / sum, 1e-15, "largest weight");
+    assert_int_equal(r.top, 2);
+    /* Saturated: two keys 100 apart. 1 - p and the entropy, (1 + 100) e^-100, are not lost beside 1. */
+    p[0] = 0, p[1] = -100;
+    r = softmax_row(p, 2);
+    assert_close(p[1], exp(-100), 1e-58, "what is left of a saturated row");
+    assert_close(r.entropy, 101 * exp(-100), 1e-55, "its entropy");
+}
+
+static void one_key_has_nothing_to_choose(void **state) {
+    TheoryFigures f[4];
+    (void)state;
+    theory_measure(16, 1, 100, 1, 1, FOUR, 4, f);
+    for (int s = 0; s < 4; s++) {
+        TheoryExact e = theory_exact(16, 1, divisor_value(FOUR[s].divisor, 16), 1);
+        for (int i = 2; i < FIGURES; i++) {
+            assert_close(figure(&f[s], i).value, i == 3, 0, "%s", NAMES[i]);
+            assert_close(figure(&f[s], i).error, 0, 0, "error of %s", NAMES[i]);
+        }
+        assert_close(e.entropy + e.grad_rms + fabs(e.max_weight - 1), 0, 0, "the exact figures");
+    }
+}
+
+/* Uniform weights: p = 1/n, |w|^2 has mean (n-1)/n^2, and q's part of the keys is as any other. */
+static void a_large_divisor_gives_uniform_weights(void **state) {
+    const TheoryScoring huge = {.divisor = {SCALE_NUMBER, 1e5}};
+    (void)state;
+    for (size_t n = 2; n <= 50; n += 16)
+        for (size_t d = 1; d <= 101; d += 50) {
+            TheoryFigures f;
+            TheoryExact e = theory_exact(d, n, 1e5, 1);
+            double rms = sqrt((double)d * (double)(n - 1)) / (double)n / 1e5;
+            theory_measure(d, n, 1000, 5, 1, &huge, 1, &f);
+            assert_close(f.entropy.value, log((double)n), 1e-6, "entropy");
+            assert_close(f.max_weight.value, 1 / (double)n, 1e-3 / (double)n, "largest weight");
+            assert_within(f.grad_rms, rms, "gradient");
+            assert_close(e.entropy, log((double)n), 1e-7, "exact entropy");
+            assert_close(e.max_weight, 1 / (double)n, 1e-3 / (double)n, "exact largest weight");
+            assert_close(e.grad_rms, rms, 1e-3 * rms, "exact gradient");
+        }
+}
+
+/* n (n-1) integral of phi^2 Phi^(n-2): the density of the gap between the two largest of n normal numbers, at 0. */
+static double gap_density(size_t n) {
+    double sum = 0, h = .01;
+    for (double x = -9; x < 9; x += h) {
+        double phi = exp(-x * x / 2) / sqrt(2 * M_PI);
+        sum += h * phi * phi * pow(.5 * erfc(-x / sqrt(2)), (double)n - 2);
+    }
+    return (double)n * (double)(n - 1) * sum;
+}
+/* Saturated weights: only the two largest scores matter, and only where their gap is of order 1 out of s = |q| /
+   divisor. With g the density above, over E 1/s: E H = pi^2/6 g, E (1 - p_max) = ln 2 g, E |w|^2 = 1/3 g. */
+static void saturated_weights_leave_two_keys(void **state) {
+    (void)state;
+    for (size_t n = 2; n <= 16; n *= 8) {
+        const size_t d = 4096;
+        double s = 64, g = gap_density(n) / s;
+        TheoryExact e = theory_exact(d, n, 1, 1);
+        assert_close(e.entropy, M_PI * M_PI / 6 * g, .02 * e.entropy, "entropy of %zu keys", n);
+        assert_close(1 - e.max_weight, log(2) * g, .02 * (1 - e.max_weight), "largest of %zu keys", n);
+        assert_close(e.grad_rms, sqrt((double)d / 3 * g), .02 * e.grad_rms, "gradient of %zu keys", n);
+    }
+}
+
+/* Two keys. Given R = |q| the gap of the scores is s sqrt(2) x, s = R / divisor, x normal; the keys differ by sqrt(2) x
+   along q and by sqrt(2) chi_(d-1) across; w = p (1-p) (r1 - r2) (1, -1). Midpoint sums over R, x and chi. */
+typedef struct {
+    double entropy, max, grad_mean, grad_square;
+} TwoKeys;
+
+/* The density of a chi with d degrees of freedom, up to a factor; d = 0 is a point at 0. */
+static double chi_range(size_t d, double *from) {
+    double center = sqrt((double)d);
+    *from = fmax(0, center - 6);
+    return d ? center + 6.5 - *from : 0;
+}
+static double chi_density(size_t d, double r) {
+    double top = d > 1 ? .5 * ((double)d - 1) * (log((double)d - 1) - 1) : 0;
+    return exp(((double)d - 1) * log(r) - r * r / 2 - top);
+}
+static TwoKeys two_keys(size_t d, double divisor) {
+    enum { RADII = 160, GAPS = 400, ACROSS = 60 };
+    double from, across_from, width = chi_range(d, &from), across_width = chi_range(d - 1, &across_from), total = 0;
+    double lengths[GAPS], squares[GAPS];
+    TwoKeys sum = {0};
+    for (int i = 0; i < GAPS; i++) { /* E sqrt(x^2 + chi^2) and E (x^2 + chi^2) */
+        double x = 9 * (i + .5) / GAPS, weights = 0;
+        lengths[i] = 0;
+        for (int a = 0; a < ACROSS; a++) {
+            double chi = across_from + across_width * (a + .5) / ACROSS, weight = d > 1 ? chi_density(d - 1, chi) : 1;
+            lengths[i] += weight * sqrt(x * x + chi * chi);
+            weights += weight;
+        }
+        lengths[i] /= weights;
+        squares[i] = x * x + (double)(d - 1);
+    }
+    for (int k = 0; k < RADII; k++) {
+        double r = from + width * (k + .5) / RADII, weight = chi_density(d, r);
+        for (int i = 0; i < GAPS; i++) {
+            double x = 9 * (i + .5) / GAPS, gap = sqrt(2) * x * r / divisor, rest = exp(-gap), p = 1 / (1 + rest);
+            double w = weight * exp(-x * x / 2), pq = p * p * rest;
+            total += w;
+            sum.entropy += w * (log1p(rest) + p * rest * gap);
+            sum.max += w * p;
+            sum.grad_mean += w * pq * lengths[i];
+            sum.grad_square += w * pq * pq * squares[i];
+        }
+    }
+    /* E |r1 - r2| = 2 / sqrt(pi), E (r1 - r2)^2 = 2; the keys' sqrt(2) */
+    return (TwoKeys){sum.entropy / total, sum.max / total, sum.grad_mean / total * 2 / sqrt(M_PI) * sqrt(2) / divisor,
+                     sum.grad_square / total * 4 / divisor / divisor};
+}
+
+static void two_keys_are_integrals(void **state) {
+    static const size_t d_k[] = {1, 2, 3, 16, 64};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(d_k); i++) {
+        TheoryFigures f[4];
+        theory_measure(d_k[i], 2, 10000, 11, 1, FOUR, 4, f);
+        for (int s = 0; s < 4; s++) {
+            double c = divisor_value(FOUR[s].divisor, d_k[i]), rms;
+            TwoKeys t = two_keys(d_k[i], c);
+            TheoryExact e = theory_exact(d_k[i], 2, c, 1);
+            rms = sqrt(t.grad_square);
+            assert_within(f[s].entropy, t.entropy, "entropy, d_k %zu / %g", d_k[i], c);
+            assert_within(f[s].max_weight, t.max, "largest weight, d_k %zu / %g", d_k[i], c);
+            assert_within(f[s].grad_mean, t.grad_mean, "gradient, d_k %zu / %g", d_k[i], c);
+            assert_within(f[s].grad_rms, rms, "its root mean square, d_k %zu / %g", d_k[i], c);
+            assert_close(e.entropy, t.entropy, 2e-4 * t.entropy, "exact entropy, d_k %zu / %g", d_k[i], c);
+            assert_close(e.max_weight, t.max, 2e-4 * t.max, "exact largest weight, d_k %zu / %g", d_k[i], c);
+            assert_close(e.grad_rms, rms, 2e-4 * rms, "exact gradient, d_k %zu / %g", d_k[i], c);
+        }
+    }
+}
+
+/* Other random numbers and the definition, for the figures that have no closed form too: lab/tests/theory_numpy.py. */
+static void any_number_of_keys(void **state) {
+    static const size_t d_k[] = {1, 16, 100}, keys[] = {3, 10, 64};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(d_k); i++)
+        for (size_t j = 0; j < COUNT_OF(keys); j++) {
+            TheoryFigures f[4];
+            theory_measure(d_k[i], keys[j], 2000, 13, 1, FOUR, 4, f);
+            for (int s = 0; s < 4; s++) {
+                const double c = divisor_value(FOUR[s].divisor, d_k[i]);
+                const TheoryExact e = theory_exact(d_k[i], keys[j], c, 1);
+                assert_within(f[s].entropy, e.entropy, "entropy, d_k %zu / %g, %zu keys", d_k[i], c, keys[j]);
+                assert_within(f[s].max_weight, e.max_weight, "largest, d_k %zu / %g, %zu keys", d_k[i], c, keys[j]);
+                assert_within(f[s].grad_rms, e.grad_rms, "gradient, d_k %zu / %g, %zu keys", d_k[i], c, keys[j]);
+            }
+        }
+}
+
+/* Makes 400 small measurements: 95 in 100 must lie within two standard errors of the truth, 68 in 100 within one. */
+static void errors_are_standard_errors(void **state) {
+    enum { REPEATS = 400, D = 8, KEYS = 5 };
+    TheoryExact e = theory_exact(D, KEYS, sqrt(D), 1);
+    TheoryFigures truth;
+    int one[FIGURES] = {0}, two[FIGURES] = {0};
+    (void)state;
+    theory_measure(D, KEYS, 100000, 1, 1, &FOUR[1], 1, &truth); /* mean and median have no closed form */
+    const double exact[FIGURES] = {
+        0, e.score_var, e.entropy, e.max_weight, truth.grad_mean.value, e.grad_rms, truth.grad_median.value};
+    for (uint64_t seed = 1000; seed < 1000 + REPEATS; seed++) {
+        TheoryFigures f;
+        theory_measure(D, KEYS, 200, seed, 1, &FOUR[1], 1, &f);
+        for (int k = 0; k < FIGURES; k++) {
+            double z = fabs(figure(&f, k).value - exact[k]) / figure(&f, k).error;
+            one[k] += z < 1;
+            two[k] += z < 2;
+        }
+    }
+    for (int k = 0; k < FIGURES; k++) {
+        assert_close(one[k] / (double)REPEATS, .6827, .09, "%s within one standard error", NAMES[k]);
+        assert_close(two[k] / (double)REPEATS, .9545, .045, "%s within two standard errors", NAMES[k]);
+    }
+}
+
+/* One sample. */
+typedef struct {
+    size_t d_k, keys;
+    double *q, *v, *k, *r;
+} Draw;
+
+/* L = <r, softmax(scores / divisor)> by the definitions, with none of the program's code. */
+static double loss(const Draw *x, const double *q, TheoryScoring scoring) {
+    double total = scoring.score == THEORY_SINK, weighted = 0;
+    for (size_t j = 0; j < x->keys; j++) {
+        double dot = 0, additive = 0, qq = 0, kk = 0, score;
+        for (size_t i = 0; i < x->d_k; i++) {
+            const double k = x->k[j * x->d_k + i];
+            dot += q[i] * k;
+            additive += x->v[i] * tanh(q[i] + k);
+            qq += q[i] * q[i];
+            kk += k * k;
+        }
+        score = scoring.score == THEORY_ADDITIVE  ? additive
+                : scoring.score == THEORY_COSINE  ? dot / sqrt(qq * kk)
+                : scoring.score == THEORY_SOFTCAP ? THEORY_CAP * tanh(dot / THEORY_CAP)
+                                                  : dot;
+        total += exp(score / divisor_value(scoring.divisor, x->d_k));
+        weighted += x->r[j] * exp(score / divisor_value(scoring.divisor, x->d_k));
+    }
+    return weighted / total;
+}
+
+/* A derivative by central differences of fourth order. */
+static double difference_norm(const Draw *x, TheoryScoring scoring) {
+    static const double steps[4] = {-2, -1, 1, 2}, factors[4] = {1, -8, 8, -1};
+    const double h = 1e-3;
+    double q[64], square = 0;
+    for (size_t i = 0; i < x->d_k; i++) {
+        double slope = 0;
+        memcpy(q, x->q, x->d_k * sizeof *q);
+        for (int s = 0; s < 4; s++) {
+            q[i] = x->q[i] + steps[s] * h;
+            slope += factors[s] * loss(x, q, scoring) / (12 * h);
+        }
+        square += slope * slope;
+    }
+    return sqrt(square);
+}
+
+/* The sample's numbers, drawn as theory_measure draws them. */
+static void draw_sample(const Draw *x, uint64_t seed, size_t sample) {
+    const size_t count = x->d_k + x->keys * x->d_k + x->keys;
+    const Rng rng = rng_make(seed, RNG_THEORY, (uint32_t)x->d_k),
+              v_rng = rng_make(seed, RNG_THEORY, 1u << 30 | (uint32_t)x->d_k);
+    const uint64_t first = sample * ((count + 3) / 4 * 4);
+    rng_fill_normal(&rng, first, x->d_k, x->q);
+    rng_fill_normal(&rng, first + x->d_k, x->keys * x->d_k, x->k);
+    rng_fill_normal(&rng, first + x->d_k + x->keys * x->d_k, x->keys, x->r);
+    rng_fill_normal(&v_rng, sample * ((x->d_k + 3) / 4 * 4), x->d_k, x->v);
+    for (size_t i = 0; i < x->d_k; i++) x->v[i] /= sqrt((double)x->d_k);
+}
+
+/* Two samples are drawn; theory_measure gives their mean. Without a choice the gradient is 0, but for rounding. */
+static void gradients_are_finite_differences(void **state) {
+    enum { D = 64, KEYS = 9 };
+    const double rounding = sizeof(real) == 8 ? 1e-7 : 1e-4;
+    double q[D], v[D], k[KEYS * D], r[KEYS];
+    TheoryScoring all[8];
+    TheoryFigures f[8];
+    (void)state;
+    memcpy(all, FOUR, sizeof FOUR);
+    memcpy(all + 4, OTHERS, sizeof OTHERS);
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        const Draw x = {seed % 3 ? seed % 3 == 1 ? 7 : D : 1, seed % 2 ? KEYS : 1, q, v, k, r};
+        double norms[8] = {0};
+        theory_measure(x.d_k, x.keys, 2, seed, 1, all, 8, f);
+        for (size_t sample = 0; sample < 2; sample++) {
+            draw_sample(&x, seed, sample);
+            for (int s = 0; s < 8; s++) norms[s] += difference_norm(&x, all[s]) / 2;
+        }
+        for (int s = 0; s < 8; s++)
+            assert_close(f[s].grad_mean.value, norms[s], rounding / 100 + rounding * norms[s], "%s, d_k %zu, %zu keys",
+                         THEORY_SCORES[all[s].score], x.d_k, x.keys);
+    }
+}
+
+/* Variances are known of all but the cap's; one key is no choice, but with a sink it is; a cap far above the scores is
+   none; and a cosine's derivative is 0, but for rounding, where d_k is 1. */
+static void other_scores_have_the_figures_they_should(void **state) {
+    TheoryFigures f[4], dot[4], one[4];
+    double square = 0, total = 0;
+    (void)state;
+    for (double z = -9; z <= 9; z += .001) {
+        square += exp(-z * z / 2) * tanh(sqrt(2) * z) * tanh(sqrt(2) * z);
+        total += exp(-z * z / 2);
+    }
+    assert_close(theory_exact_scoring(5, 3, OTHERS[0], 1).score_var, square / total, 1e-11, "tanh's mean square");
+    theory_measure(64, 20, 4000, 5, 1, OTHERS, 4, f);
+    theory_measure(64, 20, 4000, 5, 1, FOUR, 4, dot);
+    for (int s = 0; s < 3; s++) {
+        assert_within(f[s].score_mean, 0, "mean, %s", THEORY_SCORES[s + 1]);
+        assert_within(f[s].score_var, s ? 1 : square / total, "variance, %s", THEORY_SCORES[s + 1]);
+        assert_close(theory_exact_scoring(64, 20, OTHERS[s], 1).score_var, s ? 1 : square / total, 1e-9, "exact");
+    }
+    assert_memory_equal(&f[2].score_var, &dot[1].score_var,
+                        sizeof(Estimate)); /* a sink's scores are those of the dot product */
+    assert_true(f[3].score_var.value < dot[0].score_var.value && f[3].entropy.value > dot[0].entropy.value);
+    assert_true(isnan(theory_exact_scoring(64, 20, OTHERS[3], 1).score_var));
+    theory_measure(1, 1, 500, 5, 1, OTHERS, 4, one);
+    for (int s = 0; s < 4; s++)
+        assert_that((one[s].entropy.value > .3) == (s == 2) && (one[s].grad_rms.value > 0) == (s == 2), "one key, %s",
+                    THEORY_SCORES[s + 1]);
+    theory_measure(1, 20, 500, 5, 1, OTHERS, 4, one);
+    assert_true(isfinite(one[0].grad_rms.value) && one[0].grad_rms.value > 0);
+    assert_close(one[1].grad_rms.value, 0, 1e-5 * one[0].grad_rms.value, "a cosine of one entry is 1 or -1");
+}
+
+static void threads_and_company_change_no_bit(void **state) {
+    TheoryFigures one[4], other[4], alone;
+    TheoryExact exact = theory_exact(37, 9, 2, 1), exact_3 = theory_exact(37, 9, 2, 3);
+    (void)state;
+    theory_measure(37, 9, 333, 21, 1, FOUR, 4, one);
+    for (size_t threads = 2; threads <= 7; threads++) {
+        theory_measure(37, 9, 333, 21, threads, FOUR, 4, other);
+        assert_memory_equal(one, other, sizeof one);
+    }
+    for (int s = 0; s < 4; s++) {
+        theory_measure(37, 9, 333, 21, 2, &FOUR[s], 1, &alone);
+        assert_memory_equal(&one[s], &alone, sizeof alone);
+    }
+    theory_measure(37, 9, 333, 21, 1, OTHERS, 4, one);
+    theory_measure(37, 9, 333, 21, 5, OTHERS, 4, other);
+    assert_memory_equal(one, other, sizeof one);
+    theory_measure(37, 9, 333, 21, 2, &OTHERS[0], 1, &alone);
+    assert_memory_equal(&one[0], &alone, sizeof alone);
+    theory_measure(37, 9, 333, 21, 1, FOUR, 4, one);
+    theory_measure(37, 9, 333, 22, 1, FOUR, 4, other);
+    for (int k = 0; k < FIGURES; k++)
+        assert_that(figure(&one[1], k).value != figure(&other[1], k).value, "%s of another seed", NAMES[k]);
+    assert_memory_equal(&exact, &exact_3, sizeof exact);
+}
+
+static void too_much_is_refused(void **state) {
+    TheoryFigures f;
+    (void)state;
+    assert_fails(STATUS_FAILED, "GB of memory for 1000 threads",
+                 theory_measure(THEORY_DK_MAX, THEORY_KEYS_MAX, 2, 1, 1000, FOUR, 1, &f));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(normals_in_blocks_are_the_numbers_one_by_one),
+        TEST(softmax_rows),
+        TEST(one_key_has_nothing_to_choose),
+        TEST(a_large_divisor_gives_uniform_weights),
+        TEST(saturated_weights_leave_two_keys),
+        TEST(two_keys_are_integrals),
+        TEST(any_number_of_keys),
+        TEST(errors_are_standard_errors),
+        TEST(gradients_are_finite_differences),
+        TEST(other_scores_have_the_figures_they_should),
+        TEST(threads_and_company_change_no_bit),
+        TEST(too_much_is_refused),
+    };
+    const struct CMUnitTest in_double[] = {TEST(gradients_are_finite_differences),
+                                           TEST(other_scores_have_the_figures_they_should)};
+    return sizeof(real) == 8 ? cmocka_run_group_tests(in_double, NULL, NULL)
+                             : cmocka_run_group_tests(tests, NULL, NULL);
+}
