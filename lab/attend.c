@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "lab/lab.h"
+#include "lab/terminal.h"
 #include "run/pictures.h"
 
 Snapshot attend_to_text(Run *run, const char *text, size_t size, size_t threads, Progress *progress) {

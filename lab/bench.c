@@ -8,9 +8,10 @@
 
 #include "base/interrupt.h"
 #include "base/machine.h"
-#include "base/statistics.h"
 #include "gemm/bf16.h"
 #include "gemm/matmul.h"
+#include "lab/statistics.h"
+#include "lab/sweep/section.h"
 #include "ops/newton_schulz.h"
 #include "train/trainer.h"
 
@@ -292,7 +293,7 @@ static int run(const Command *command) {
     static SweepAxes ignored; /* the config is timed without its [sweep] section */
     static Bench b;           /* large */
     b.config = &config;
-    config_load(&config, &ignored, command->target, command->overrides.items, command->overrides.count);
+    axes_load(&config, &ignored, command->target, command->overrides.items, command->overrides.count);
     prepare(&b, command_threads(command));
     measure(&b);
     const double step = estimate_median(b.step_seconds, b.steps).value;

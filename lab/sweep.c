@@ -291,7 +291,7 @@ static int run_sweep(const Command *command) {
     if (share || tables) return run_prepared(command, &options);
     Config config;
     SweepAxes *axes = memory_make(1, sizeof *axes, "the keys of a sweep");
-    config_load(&config, axes, command->target, command->overrides.items, command->overrides.count);
+    axes_load(&config, axes, command->target, command->overrides.items, command->overrides.count);
     if (!command->dry_run && !prepare) return sweep_run(&config, axes, &options, stdout);
     (command->dry_run ? dry_run : sweep_prepare)(&config, axes, &options, stdout);
     return 0;

@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "lab/sweep/section.h"
+
 static char start[4096];
 static Config config, again;
 static SweepAxes axes;
@@ -14,17 +16,17 @@ static SweepAxes axes;
 /* Loads a config with this text. Returns whether it was accepted; otherwise err has the reason. */
 static inline bool load_with(const char *text, size_t count, const char *const *overrides) {
     put_text("c.ini", text);
-    return works(config_load(&config, &axes, "c.ini", overrides, count));
+    return works(axes_load(&config, &axes, "c.ini", overrides, count));
 }
 
 static inline void loads(const char *text) {
     put_text("c.ini", text);
-    config_load(&config, &axes, "c.ini", NULL, 0);
+    axes_load(&config, &axes, "c.ini", NULL, 0);
 }
 
 static inline void loads_set(const char *text, const char *override) {
     put_text("c.ini", text);
-    config_load(&config, &axes, "c.ini", &override, 1);
+    axes_load(&config, &axes, "c.ini", &override, 1);
 }
 
 /* Sets one key of the loaded config. */

@@ -81,7 +81,7 @@ static void names_of_configs(void **state) {
         {"a.b.ini", "a.b"}, {"./plain", "plain"}, {".ini", ".ini"}, {"x#;.ini", "x#;"}};
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
         put(NAMES[i][0], "", 0);
-        config_load(&config, &axes, NAMES[i][0], NULL, 0);
+        axes_load(&config, &axes, NAMES[i][0], NULL, 0);
         assert_string_equal(config.name, NAMES[i][1]);
         assert_round_trip();
     }

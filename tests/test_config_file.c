@@ -179,7 +179,7 @@ static void long_lines(void **state) {
 
 static void files(void **state) {
     (void)state;
-    assert_false(works(config_load(&config, &axes, "none", NULL, 0)));
+    assert_false(works(axes_load(&config, &axes, "none", NULL, 0)));
     assert_string_equal(err.message,
                         "cannot read config none: No such file or directory; ./train --help lists the verbs");
     assert_int_equal(err.status, STATUS_USAGE);
@@ -187,18 +187,18 @@ static void files(void **state) {
     put("configs/dk64.ini", "", 0);
     static const char *const MEANT[] = {"dk64", "dk64.ini", "configs/dk64", "config/dk64.ini"};
     for (size_t i = 0; i < COUNT_OF(MEANT); i++) {
-        assert_false(works(config_load(&config, &axes, MEANT[i], NULL, 0)));
+        assert_false(works(axes_load(&config, &axes, MEANT[i], NULL, 0)));
         assert_non_null(strstr(err.message, "; did you mean configs/dk64.ini?"));
     }
-    assert_false(works(config_load(&config, &axes, "configs", NULL, 0)));
+    assert_false(works(axes_load(&config, &axes, "configs", NULL, 0)));
     assert_string_equal(err.message, "cannot read config configs: it is a directory; name a file");
     assert_int_equal(err.status, STATUS_USAGE);
     put("c.ini", "[model]\nhea\0ds = 2\n", 18);
-    assert_false(works(config_load(&config, &axes, "c.ini", NULL, 0)));
+    assert_false(works(axes_load(&config, &axes, "c.ini", NULL, 0)));
     assert_string_equal(err.message, "c.ini holds a zero byte; a config is text in UTF-8");
     static char large[(1 << 20) + 1];
     put("c.ini", memset(large, '\n', sizeof large), sizeof large);
-    assert_false(works(config_load(&config, &axes, "c.ini", NULL, 0)));
+    assert_false(works(axes_load(&config, &axes, "c.ini", NULL, 0)));
     assert_string_equal(err.message, "config c.ini has 1048577 bytes; at most 1048576 are accepted");
 }
 

@@ -27,7 +27,8 @@ allowed() {
     lab/sweep | lab/statistics | lab/terminal) echo "$trainer" lab/statistics ;;
     lab/why) echo "$trainer" lab/statistics lab/sweep lab/lab.h ;;
     lab/report | lab/live) echo "$trainer" lab/statistics lab/why lab/sweep lab/lab.h ;;
-    lab/theory | lab/gradcheck | lab/bench | lab/export) echo "$trainer" lab/statistics lab/lab.h ;;
+    lab/theory | lab/export) echo "$trainer" lab/statistics lab/lab.h ;;
+    lab/gradcheck | lab/bench) echo "$trainer" lab/statistics lab/sweep lab/lab.h ;;
     lab/attend) echo "$trainer" lab/terminal lab/lab.h ;;
     lab/sweep.c) echo "$trainer" lab/report lab/why lab/sweep lab/lab.h ;;
     lab/lab.h) echo base ;;

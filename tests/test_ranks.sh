@@ -224,7 +224,7 @@ refused 2 'SLURM_STEP_NUM_TASKS is 4, .* own: start them by the mpirun of the MP
 # --- ranks that compute something else
 mutant() {
     mkdir -p "mutant/$build" && (
-        cd "$repository" && cp -a src data docs tests share configs Makefile train.c "$tmp/mutant" &&
+        cd "$repository" && cp -a src lab data docs tests share configs Makefile train.c "$tmp/mutant" &&
             cp -a "$build/float" "$build/embedded" "$build/mpi" "$tmp/mutant/$build"
     )
     sed "$3" "$repository/$2" >"mutant/$2"

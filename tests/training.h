@@ -4,6 +4,7 @@
 #include "temporary.h"
 
 #include "base/safetensors.h"
+#include "lab/sweep/section.h"
 
 /* The program itself: tests train as it does. */
 #define main program_main
@@ -39,7 +40,7 @@ static inline void configure(const char *const *overrides) {
              "[train]\nsteps = 60\nbatch = 4\nlr = 1e-2\nwarmup = 5\n[eval]\nevery = 20\n"
              "[log]\nout = %s\nsample_tokens = 20\nattention_every = 25\nevery = 7\n",
              path_exists(in("corpus.txt")) ? in("corpus.txt") : make_corpus(), in("run"));
-    config_load(&config, &axes, put_text("tiny.ini", text), overrides, count);
+    axes_load(&config, &axes, put_text("tiny.ini", text), overrides, count);
 }
 
 /* Trains a run, or continues one with a key set and as many threads as it had. Then releases everything that a command

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "lab/gradcheck/gradcheck.h"
 #include "lab/lab.h"
+#include "lab/sweep/section.h"
 #include "run/run.h"
 
 /* A micro-batch has train.batch sequences, but at most SEQUENCES_MAX, or one for each shard: checking an entry takes
@@ -150,7 +151,7 @@ static int run(const Command *command) {
     char label[LABEL];
     if (interrupt_signal()) return interrupt_signal(); /* train-double would not know of it */
     become_double(command->argv);
-    config_load(&config, &axes, command->target, command->overrides.items, command->overrides.count);
+    axes_load(&config, &axes, command->target, command->overrides.items, command->overrides.count);
     const size_t count = combinations_count(&axes, COMBINATIONS_MAX);
     for (size_t i = 0; i < count; i++) {
         combinations_config(&config, &axes, i, &c);

@@ -145,10 +145,14 @@ const LiveFile *live_files(Live *l, size_t *count) {
         live_add_file(l, live_file_end(PARTS[i].name, &text));
     }
     for (Log log = 0; log < LOG_COUNT; log++)
-        live_add_file(l, copy_file(LOG_NAMES[log], t->logs->text[log], t->logs->size[log]));
+        live_add_file(l, copy_file(LOG_NAMES[log], l->logs->text[log], l->logs->size[log]));
     if (l->best.name) live_add_file(l, copy_file(l->best.name, l->best.bytes, l->best.size));
     *count = l->file_count;
     return l->files;
+}
+
+static LogTable read_log(const Live *l, Log log) {
+    return logs_read_text(log, l->logs->text[log], l->logs->size[log]);
 }
 
 const char *live_why(Live *l, const char *directory) {
@@ -161,8 +165,8 @@ const char *live_why(Live *l, const char *directory) {
     RunFigures figures = {.directory = directory,
                           .config = &run->config,
                           .vocabulary = run->corpus.vocabulary.count,
-                          .metrics = logs_read_memory(l->t.logs, LOG_METRICS),
-                          .attention = logs_read_memory(l->t.logs, LOG_ATTENTION),
+                          .metrics = read_log(l, LOG_METRICS),
+                          .attention = read_log(l, LOG_ATTENTION),
                           .result = result_of(l)};
     for (size_t i = 0; i < NGRAM_ORDERS; i++) figures.baselines[i] = losses ? losses[i] : (double)NAN;
     why_figures(&figures, &why);

@@ -3,6 +3,7 @@
    logs are texts in memory. */
 #include <math.h>
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -36,6 +37,21 @@ static void check_attention_text(Config *c, const Vocabulary *v) {
     }
 }
 
+static void free_texts(void *block) {
+    LogTexts *texts = block;
+    for (Log log = 0; log < LOG_COUNT; log++) free(texts->text[log]);
+}
+
+static void start_logs(Live *l) {
+    FILE *file[LOG_COUNT];
+    l->logs = memory_make_undone(sizeof *l->logs, free_texts, "the logs");
+    for (Log log = 0; log < LOG_COUNT; log++) {
+        file[log] = open_memstream(&l->logs->text[log], &l->logs->size[log]);
+        if (!file[log]) runtime_error("no memory for a log");
+    }
+    l->t.logs = logs_start_on(file);
+}
+
 Live *live_make(const char *config, const char *text) {
     static Progress nowhere = {.quiet = true};
     static const TrainOptions options = {.threads = 1, .progress = &nowhere};
@@ -53,7 +69,7 @@ Live *live_make(const char *config, const char *text) {
     t->run.corpus = make_corpus(c, text);
     check_attention_text(c, &t->run.corpus.vocabulary);
     trainer_make_arrays(t);
-    t->logs = logs_start_in_memory();
+    start_logs(l);
     logs_sizes(t->logs, t->state.log_size);
     t->val_loss = NAN;
     const ModelShape *s = &t->model.shape;
@@ -165,7 +181,7 @@ double live_evaluate(Live *l) {
 double live_accuracy(const Live *l) { return l->t.val_accuracy; }
 
 const char *live_written(const Live *l) {
-    const char *samples = l->t.logs->text[LOG_SAMPLES] + l->sample_at, *line_end = strchr(samples, '\n');
+    const char *samples = l->logs->text[LOG_SAMPLES] + l->sample_at, *line_end = strchr(samples, '\n');
     return line_end ? line_end + 1 : "";
 }
 

@@ -13,9 +13,16 @@ typedef struct {
         rate; /* the new divisor, and what the schedule is multiplied by; 0: it was not this that was moved */
 } Move;
 
+/* The logs, as they were flushed last. */
+typedef struct {
+    char *text[LOG_COUNT]; /* (size) */
+    size_t size[LOG_COUNT];
+} LogTexts;
+
 struct Live {
     size_t mark;   /* of memory, before the model was made */
     Trainer t;     /* without a directory, and with logs in memory */
+    LogTexts *logs;
     bool measured; /* attention, for the log, at this step */
     bool ended;    /* the last step has its row in the log */
     bool diverged;

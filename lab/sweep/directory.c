@@ -44,7 +44,8 @@ Sweep *sweep_read(const char *directory, const SweepOptions *options, bool alone
     s->options = options;
     s->directory = alone ? directory_lock(path) : directory_open(path);
     s->description = run_description_load(s->directory->path);
-    description_config(s->description, s->directory->path, &s->config, &s->axes, NULL, 0);
+    const SweepReader section = axes_reader(&s->axes);
+    description_config(s->description, s->directory->path, &s->config, &section, NULL, 0);
     sweep_plan(s);
     name_directories(s);
     /* Every run has as many threads as the first runs had, whatever the number of processors is now. */

@@ -10,7 +10,8 @@
 
 #include <sys/types.h>
 
-#include "base/statistics.h"
+#include "lab/statistics.h"
+#include "lab/sweep/section.h"
 #include "train/trainer.h"
 
 typedef struct {

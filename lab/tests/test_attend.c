@@ -3,8 +3,8 @@
 #include "training.h"
 
 #include "lab/attend.h"
+#include "lab/terminal.h"
 #include "run/pictures.h"
-#include "show/heatmap.h"
 
 enum { LONGEST = 48 };
 static Run run;

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "base/statistics.h"
+#include "lab/statistics.h"
 
 static void quantiles(void **state) {
     (void)state;

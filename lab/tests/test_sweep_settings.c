@@ -9,7 +9,7 @@ static Sweep sweep;
 
 static void plan(const char *text) {
     sweep = (Sweep){0};
-    config_load(&sweep.config, &sweep.axes, put_text("sweep.ini", text), NULL, 0);
+    axes_load(&sweep.config, &sweep.axes, put_text("sweep.ini", text), NULL, 0);
     sweep_plan(&sweep);
 }
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/command.h"
-#include "base/statistics.h"
+#include "lab/statistics.h"
 #include "model/attention.h"
 
 /* Ways to score, whose names are in THEORY_SCORES. */

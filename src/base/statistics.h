@@ -1,34 +1,7 @@
-/* Means with their standard errors and confidence intervals, quantiles. Source: Student (1908), The probable error of a
-   mean, Biometrika 6. */
+/* Quantiles of numbers. */
 #pragma once
 
 #include <stddef.h>
-
-/* A mean with its 95 % interval, mean - half to mean + half. If the values are normal and the whole experiment is
-   repeated with other seeds, 19 of 20 such intervals contain the true mean. */
-typedef struct {
-    size_t count; /* finite values; the others do not count */
-    double mean;  /* NaN without any */
-    double half;  /* NaN below two: one value has no standard deviation */
-} Interval;
-
-Interval interval_of_mean(const double *values, size_t count);
-/* Returns the interval of the mean difference a[i] - b[i], over pairs of finite numbers: what a pair has in common
-   cancels. */
-Interval interval_of_difference(const double *a, const double *b, size_t count);
-
-/* Returns the p quantile of Student's t, 0.5 <= p < 1: 12.706 for p = .975 and one degree of freedom. NaN for none. */
-double student_quantile(double p, size_t degrees);
-
-/* A figure and its standard error. Only finite numbers count; both are NaN without any. */
-typedef struct {
-    double value, error;
-} Estimate;
-/* Returns the mean of independent numbers, and its standard error (NaN below two). */
-Estimate estimate_mean(const double *x, size_t n);
-/* Returns the median, with half the distance between the order statistics sqrt(n) / 2 ranks below and above it (the
-   interval that holds the true median in 68 of 100 cases) for a standard error. Sorts x. */
-Estimate estimate_median(double *x, size_t n);
 
 /* Sorts numbers, smallest first; none may be NaN. */
 void sort_numbers(double *x, size_t n);

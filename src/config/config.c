@@ -24,25 +24,44 @@ enum { FILE_LIMIT = 1 << 20 };
 /* The config that is read, and the place from which its values come. */
 typedef struct {
     Config *config;
-    SweepAxes *axes; /* NULL: [sweep] is refused */
+    const SweepReader *sweep; /* NULL: [sweep] is refused */
+    bool swept;               /* [sweep] has a key */
     const char *path;
     int origin;        /* as in Config */
     char section[128]; /* of the keys; empty: their names have it (key_find) */
 } Reader;
 
+/* Gives a key of [sweep] its list. Returns the origin of an earlier one, or 0. */
+static int assign_list(Reader *r, size_t key, const char *written) {
+    char list[CONFIG_LIST_MAX];
+    if (!r->sweep) usage_error("%s has a [sweep] section: run it with %s", r->path, command_to_copy("sweep", r->path));
+    r->swept = true;
+    value_unquote(written, list, sizeof list);
+    return r->sweep->assign(r->sweep->to, key, list, r->origin);
+}
+
 /* Gives the key its value. */
-static void assign(const Reader *r, const char *name, const char *written) {
+static void assign(Reader *r, const char *name, const char *written) {
     const size_t key = key_find(r->section, name);
     const bool swept = strcmp(r->section, "sweep") == 0;
-    if (swept && !r->axes)
-        usage_error("%s has a [sweep] section: run it with %s", r->path, command_to_copy("sweep", r->path));
-    SweepAxis *axis = swept ? axes_find(r->axes, key) : NULL;
-    int *origin = axis ? &axis->origin : &r->config->origin[key];
-    if (r->origin > 0 && *origin > 0)
-        config_error("%s is given twice, in line %d and in line %d", name, *origin, r->origin);
-    *origin = r->origin;
-    if (axis) axis_assign(axis, written);
-    else value_parse(&KEYS[key], written, (char *)r->config + KEYS[key].offset);
+    const int before = swept ? assign_list(r, key, written) : r->config->origin[key];
+    if (r->origin > 0 && before > 0)
+        config_error("%s is given twice, in line %d and in line %d", name, before, r->origin);
+    if (swept) return;
+    r->config->origin[key] = r->origin;
+    value_parse(&KEYS[key], written, (char *)r->config + KEYS[key].offset);
+}
+
+void config_check_value(size_t key, const char *text, char *out, size_t capacity) {
+    const size_t place = strlen(config_place);
+    char shown[64];
+    Config config;
+    void *member = (char *)&config + KEYS[key].offset;
+    text_clip(text, 40, shown, sizeof shown);
+    text_append(config_place, PLACE_MAX, ": the value \"%s\"", shown);
+    value_parse(&KEYS[key], text, member);
+    config_place[place] = 0;
+    value_text(&KEYS[key], member, out, capacity);
 }
 
 /* Returns where the comment of a line begins, or else the end of the line. */
@@ -220,20 +239,19 @@ static void load(Reader reader, char *text, const char *const *overrides, size_t
     char where[512];
     text_clip(reader.path, 400, where, sizeof where);
     memset(config, 0, sizeof *config);
-    if (reader.axes) reader.axes->count = 0;
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (KEYS[i].initial) value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset);
     parse_text(&reader, text, where);
     name_from_path(config, reader.path);
     for (size_t i = 0; i < count; i++) apply_override(&reader, overrides[i]);
     derive_defaults(config);
-    if (!reader.axes || reader.axes->count == 0) check_together(config, where);
+    if (!reader.swept) check_together(config, where);
 }
 
-void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
+void config_load(Config *config, const SweepReader *sweep, const char *path, const char *const *overrides,
                  size_t override_count) {
     char *text = read_text(path);
-    load((Reader){.config = config, .axes = axes, .path = path}, text, overrides, override_count);
+    load((Reader){.config = config, .sweep = sweep, .path = path}, text, overrides, override_count);
     memory_free(text);
 }
 
@@ -243,13 +261,11 @@ void config_from_text(Config *config, const char *text, const char *name) {
     memory_free(copy);
 }
 
-void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out) {
+void config_with(const Config *config, size_t count, const size_t keys[], const char *const values[], Config *out) {
     *out = *config;
-    for (size_t a = axes->count; a-- > 0; i /= axes->axis[a].count) {
-        const SweepAxis *axis = &axes->axis[a];
-        const Key *key = &KEYS[axis->key];
-        value_parse(key, axis->values[i % axis->count], (char *)out + key->offset);
-        out->origin[axis->key] = ORIGIN_SWEEP;
+    for (size_t i = 0; i < count; i++) {
+        value_parse(&KEYS[keys[i]], values[i], (char *)out + KEYS[keys[i]].offset);
+        out->origin[keys[i]] = ORIGIN_SWEEP;
     }
     derive_defaults(out);
     check_together(out, "[sweep]");

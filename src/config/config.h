@@ -11,7 +11,7 @@
 
 /* CONFIG_VALUE_MAX holds any value as it is written: in quotes, every byte escaped. */
 enum { CONFIG_TEXT_MAX = 1024, CONFIG_VALUE_MAX = 2 * CONFIG_TEXT_MAX + 3 };
-enum { CONFIG_KEYS_MAX = 64, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
+enum { CONFIG_KEYS_MAX = 64, CONFIG_LIST_MAX = 8192 };
 
 /* The choices, in the order of their names in table.c. */
 typedef enum { NORM_PRE, NORM_POST } Norm;
@@ -34,19 +34,13 @@ typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 /* The origin of a key's value: a line of the file, by its number from 1, or one of these. */
 enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
 
-/* One line of [sweep]: a key of the table and its values, as config_write writes them. */
+/* The reader of a [sweep] section, which a run does not have: keys of the table, each with a list of values. */
 typedef struct {
-    size_t key; /* index into the table */
-    int origin; /* of these values */
-    size_t count;
-    char values[SWEEP_VALUES_MAX][64];
-} SweepAxis;
-
-/* The [sweep] section of a file. It is too large for small stacks. */
-typedef struct {
-    size_t count;
-    SweepAxis axis[SWEEP_AXES_MAX];
-} SweepAxes;
+    /* Takes a line: the key, its list in up to CONFIG_LIST_MAX bytes, and the list's origin. Returns the origin of the
+       key's earlier list, or 0. */
+    int (*assign)(void *to, size_t key, char *list, int origin);
+    void *to;
+} SweepReader;
 
 typedef struct {
     struct {
@@ -100,11 +94,13 @@ typedef struct {
 /* Reads `path`, applies the overrides ("section.name=value", as after --set; the last one wins), fills in the defaults
    that depend on others (d_k, d_ff, scale_divisor, switch_divisor, min_lr, momentum, out), and checks what concerns
    several keys. An error has status STATUS_USAGE (STATUS_FAILED without memory). It names the file and the line, shows
-   the line, and says what is accepted and which key is nearest. The [sweep] section goes to `axes`; if that is NULL,
-   the section is an error. With the section, combinations_config checks what concerns several keys. Grammar:
-   config.c. */
-void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
+   the line, and says what is accepted and which key is nearest. The [sweep] section goes to `sweep`; if that is NULL,
+   the section is an error. With the section, what concerns several keys is left to config_with. Grammar: config.c. */
+void config_load(Config *config, const SweepReader *sweep, const char *path, const char *const *overrides,
                  size_t override_count);
+/* Sets *out to the config with other values of `count` keys, as config_check_value writes them, checked as if it had
+   been read from a file. An error begins with "[sweep]". */
+void config_with(const Config *config, size_t count, const size_t keys[], const char *const values[], Config *out);
 
 /* Makes a config without [sweep] as config_load does, from the text of a file whose name is `name`. */
 void config_from_text(Config *config, const char *text, const char *name);
@@ -114,13 +110,10 @@ ScaleDivisor config_divisor(const Config *config, size_t step);
 /* Returns what a run predicts, in the singular: "character" or "answer". A loss is the mean over these. */
 const char *config_target(const Config *config);
 
-/* Returns the number of combinations of the [sweep] section, 1 without one. More than `most` are an error of status
-   STATUS_USAGE. */
-size_t combinations_count(const SweepAxes *axes, size_t most);
-/* Sets *out to the config of combination i, checked as if it had been read from a file. The last key varies fastest. */
-void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out);
-/* Prints the swept keys with their values, one key per line, each after `indent`. */
-void combinations_print(const SweepAxes *axes, const char *indent, FILE *out);
+/* For a SweepReader. config_error raises an error of status STATUS_USAGE about the line that is read (printf-style).
+   config_check_value reads a value as a file has it, and writes it as config_write does. */
+_Noreturn void config_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void config_check_value(size_t key, const char *text, char *out, size_t capacity);
 
 /* Writes every key with its value, as an .ini file, which config_load reads back to the same Config. [sweep] is not
    written, and the corpus has its absolute path. */
@@ -135,6 +128,7 @@ void config_write_help(FILE *out);
 /* Return the number of keys, and the "section.name" of one. */
 size_t config_key_count(void);
 const char *config_key_name(size_t key);
+bool config_key_is_text(size_t key);
 /* Returns whether a key was given, by the file or by --set; otherwise it has its default. */
 bool config_is_given(const Config *config, size_t key);
 /* Returns whether a key has its default value, given or not. If its default follows from other keys, returns whether it

@@ -39,13 +39,10 @@ void config_write_help(FILE *out) {
         fprintf(out, "  %-16s  %s;%sdefault %s\n      %s\n", key->name, accepted,
                 width <= 80 ? " " : "\n                    ", default_text(key), key->help);
     }
-    fprintf(out,
-            "\n[sweep]\n"
-            "  section.key       v1, v2, ...\n"
-            "      Values of a key for sweep, which runs every combination: at most %d keys of\n"
-            "      at most %d values.\n"
-            "\n"
-            "Comments begin with ; or #, at the start of a line or after a blank. A value in\n"
-            "double quotes keeps its blanks, ; and #; in it \\n \\t \\r \\\" \\\\ are escapes.\n",
-            SWEEP_AXES_MAX, SWEEP_VALUES_MAX);
+    fprintf(out, "\n[sweep]\n"
+                 "  section.key       v1, v2, ...\n"
+                 "      Values of a key for sweep, which runs every combination.\n"
+                 "\n"
+                 "Comments begin with ; or #, at the start of a line or after a blank. A value in\n"
+                 "double quotes keeps its blanks, ; and #; in it \\n \\t \\r \\\" \\\\ are escapes.\n");
 }

@@ -170,6 +170,8 @@ bool config_is_default(const Config *config, size_t key) {
 size_t config_key_count(void) { return KEY_COUNT; }
 const char *config_key_name(size_t key) { return KEYS[key].full; }
 
+bool config_key_is_text(size_t key) { return KEYS[key].kind == KIND_TEXT; }
+
 void config_value_text(const Config *config, size_t key, char *out, size_t capacity) {
     value_text(&KEYS[key], (const char *)config + KEYS[key].offset, out, capacity);
 }

@@ -3,7 +3,6 @@
        scale.c           the divisor
        value.c           the value of a key as text, and back
        table.c           the table of keys; finding one by its name
-       sweep_section.c   [sweep]: the keys and values to combine
        refused.c         pairs of values that do not go together
        config.c          from a file and overrides to a checked Config
        help.c            a Config and the table as text
@@ -16,8 +15,6 @@
 /* The place of the text that is being read: a line of a file, a --set, a value of a sweep. config.c sets it. */
 enum { PLACE_MAX = 768 };
 extern char config_place[PLACE_MAX];
-/* Raises an error of status STATUS_USAGE, with the place before its reason (printf-style). */
-_Noreturn void config_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 typedef enum { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_CHOICE, KIND_SCALE } Kind;
 
@@ -64,8 +61,3 @@ const char *key_text(const Config *config, size_t offset, char out[96]);
 
 /* Refuses two values that do not go together (refused.c). */
 void refused_pairs_check(const Config *config);
-
-/* Returns the key's axis, a new one if it has none. */
-SweepAxis *axes_find(SweepAxes *axes, size_t key);
-/* Gives an axis its list of values, in place of an earlier list. */
-void axis_assign(SweepAxis *axis, const char *written);

@@ -47,7 +47,6 @@ static void close_logs(void *block) {
         if (!l->file[log]) continue;
         if (nowhere >= 0) dup2(nowhere, fileno(l->file[log]));
         fclose(l->file[log]);
-        free(l->text[log]);
     }
     if (nowhere >= 0) close(nowhere);
 }
@@ -96,12 +95,9 @@ Logs *logs_start(const Directory *directory) {
     return l;
 }
 
-Logs *logs_start_in_memory(void) {
+Logs *logs_start_on(FILE *const file[LOG_COUNT]) {
     Logs *l = make_logs(NULL);
-    for (Log log = 0; log < LOG_COUNT; log++) {
-        l->file[log] = open_memstream(&l->text[log], &l->size[log]);
-        if (!l->file[log]) cannot_write(l, log);
-    }
+    memcpy(l->file, file, sizeof l->file);
     write_headers(l);
     return l;
 }
@@ -239,8 +235,8 @@ LogTable logs_read(const char *directory, Log log) {
     return table;
 }
 
-LogTable logs_read_memory(const Logs *l, Log log) {
-    LogFile f = {.log = log, .text = memory_copy_text(l->text[log], l->size[log]), .size = l->size[log]};
+LogTable logs_read_text(Log log, const char *text, size_t size) {
+    LogFile f = {.log = log, .text = memory_copy_text(text, size), .size = size};
     path_join(f.path, "memory", LOG_NAMES[log]);
     const LogTable table = parse_log(&f);
     memory_free(f.text);

@@ -64,10 +64,8 @@ typedef struct {
 
 /* The logs of a run, open for appending. */
 typedef struct {
-    const Directory *directory; /* of the run; outlives this. NULL for logs in memory */
+    const Directory *directory; /* of the run; outlives this. NULL: streams of the caller */
     FILE *file[LOG_COUNT];
-    char *text[LOG_COUNT]; /* (size): logs in memory, as they were flushed last */
-    size_t size[LOG_COUNT];
     LogFields fields[LOG_COUNT];
 } Logs;
 
@@ -75,8 +73,8 @@ typedef struct {
    flushed are lost. Without a directory (NULL), returns NULL; the functions that write logs accept NULL and do
    nothing. */
 Logs *logs_start(const Directory *directory);
-/* Starts logs that are texts in memory. */
-Logs *logs_start_in_memory(void);
+/* Starts logs on streams of the caller, which are closed when the logs are released. */
+Logs *logs_start_on(FILE *const file[LOG_COUNT]);
 /* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be a header and the rows of
    all steps before `step` and of no others. If they are not, or cannot be read, raises an error of status STATUS_USAGE.
    Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only after
@@ -105,8 +103,8 @@ typedef struct {
 /* Reads metrics.csv or attention.csv of a run's directory, apart from a last line without its end: its writer was
    killed or is not done. Errors have status STATUS_USAGE and name file and line. */
 LogTable logs_read(const char *directory, Log log);
-/* Reads a log that is a text in memory, as it was flushed last. */
-LogTable logs_read_memory(const Logs *logs, Log log);
+/* Reads a log that is a text. */
+LogTable logs_read_text(Log log, const char *text, size_t size);
 /* As logs_read, but if the directory has no such file, the table has no rows. */
 LogTable logs_read_any(const char *directory, Log log);
 /* Returns the number, from 0, of the field of the log's lines that is this column with this text; -1: none. */

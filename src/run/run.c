@@ -164,7 +164,7 @@ void description_check_corpus(const Json *d, const char *directory, const char *
 /* The arguments of load_config. */
 typedef struct {
     Config *config;
-    SweepAxes *axes;
+    const SweepReader *sweep;
     const char *directory, *const *overrides;
     size_t count;
 } ConfigOfResults;
@@ -173,16 +173,16 @@ static void load_config(void *argument) {
     const ConfigOfResults *c = argument;
     char path[PATH_CAPACITY];
     path_join(path, c->directory, "config.ini");
-    config_load(c->config, c->axes, path, c->overrides, c->count);
+    config_load(c->config, c->sweep, path, c->overrides, c->count);
 }
 
-void description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
+void description_config(const Json *d, const char *directory, Config *config, const SweepReader *sweep,
                         const char *const *overrides, size_t count) {
     const Json *resumed = js_get(d, "resumed"), *last = js_at(resumed, js_array_size(resumed) - 1);
     const char *version = js_as_text(js_get(last ? last : d, "version"));
     const char *name = js_as_text(js_get(d, "name"));
     Error error;
-    const bool loaded = protect(load_config, &(ConfigOfResults){config, axes, directory, overrides, count}, &error);
+    const bool loaded = protect(load_config, &(ConfigOfResults){config, sweep, directory, overrides, count}, &error);
     if (!loaded && (!version || strcmp(version, SQRTDK_VERSION) == 0)) error_raise_again(&error);
     if (!loaded)
         error_raise(error.status, "%s; sqrtdk %.40s wrote that file, and this is %s", error.message, version,

@@ -85,7 +85,7 @@ Corpus config_corpus(const Config *config, const Vocabulary *vocabulary);
 void config_save(const Config *config, const Directory *directory, const char *name);
 /* Reads config.ini of the run or sweep in `directory`, whose run.json is `d`. A key that this version does not have is
    refused, as in every config. If another version wrote the file, an error names that version. */
-void description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
+void description_config(const Json *d, const char *directory, Config *config, const SweepReader *sweep,
                         const char *const *overrides, size_t count);
 /* Adds an entry about this process to `resumed` of a run's or a sweep's run.json `d`, and returns it. */
 Json *description_resumed(Json *d, const char *command_line);

@@ -1,7 +1,7 @@
 /* Attention weights as pictures: a panel for each head, queries down, keys across. */
 #pragma once
 
-#include "show/terminal.h"
+#include "show/canvas.h"
 
 typedef struct {
     const float *weights; /* (T, T), entry (query, key). Keys after the query are drawn as masked */
@@ -40,12 +40,6 @@ extern const Color heatmap_not_a_number; /* red */
    picture has twice the pixels, for print at 200 dpi. A picture with a side above CANVAS_SIDE is an error of status
    STATUS_USAGE. */
 void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name);
-
-/* Shows the figure in a terminal (terminal.c): panels in their order, as many side by side as fit. With colours two
-   queries share a line. Without colours, weights are written in hundredths. A panel has at most `width` columns, and at
-   most those of the terminal. If the text is longer, several characters share a cell, which shows the largest of their
-   weights, and there are no axes. */
-void attention_figure_show(const AttentionFigure *figure, const Terminal *terminal, size_t width);
 
 /* Finds the middle of the cell (query, key) of a panel in the picture that attention_figure_save makes. */
 void attention_figure_cell(const AttentionFigure *figure, size_t panel, size_t query, size_t key, int *x, int *y);

@@ -1,11 +1,12 @@
 /* A config file. One that is accepted is written and read again, and must be what it was; so must the first of a
    sweep's combinations. */
 #include "fuzz.h"
+#include "lab/sweep/section.h"
 
 static Config config, combination;
 static SweepAxes axes;
 
-static void read_input(void *path) { config_load(&config, &axes, path, NULL, 0); }
+static void read_input(void *path) { axes_load(&config, &axes, path, NULL, 0); }
 static void read_combination(void *unused) {
     (void)unused;
     combinations_count(&axes, 1000);

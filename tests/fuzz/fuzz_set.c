@@ -1,6 +1,7 @@
 /* The arguments of --set: each line of the input is one, after a config. An accepted config is written and read
    again. */
 #include "fuzz.h"
+#include "lab/sweep/section.h"
 
 enum { MOST = 16 };
 static Config config;
@@ -9,7 +10,7 @@ static size_t count;
 
 static SweepAxes axes;
 
-static void read_input(void *path) { config_load(&config, &axes, path, overrides, count); }
+static void read_input(void *path) { axes_load(&config, &axes, path, overrides, count); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char path[256], *rest = memory_copy_text((const char *)data, size); /* an argument ends at its first zero byte */

@@ -1,4 +1,4 @@
-/* Runs a fuzz target on the files and directories that are named, or on tests/fuzz/seeds/NAME without its "fuzz_". A
+/* Runs a fuzz target on the files and directories that are named, or on the seeds of its NAME without "fuzz_". A
    file whose name begins with "valid" must be accepted by the reader, one whose name begins with "refused" must not; of
    any other, such as a finding, it is enough that the target comes back. */
 #include <ftw.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern bool fuzz_accepted;
@@ -41,9 +42,10 @@ static int replay(const char *path, const struct stat *info, int type, struct FT
 int main(int argc, char **argv) {
     char seeds[256];
     const char *name = strstr(argv[0], "fuzz_");
-    snprintf(seeds, sizeof seeds, "tests/fuzz/seeds/%.100s", name ? name + 5 : "");
+    snprintf(seeds, sizeof seeds, "lab/tests/fuzz/seeds/%.100s", name ? name + 5 : "");
+    const char *place = access(seeds, F_OK) == 0 ? seeds : seeds + 4; /* without "lab/" */
     for (int i = 1; i < argc || (argc == 1 && i == 1); i++)
-        if (nftw(argc == 1 ? seeds : argv[i], replay, 16, FTW_PHYS) != 0) wrong++;
+        if (nftw(argc == 1 ? place : argv[i], replay, 16, FTW_PHYS) != 0) wrong++;
     printf("%zu inputs, %zu of them accepted\n", files, accepted);
     return files == 0 || wrong > 0;
 }

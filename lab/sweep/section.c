@@ -1,34 +1,29 @@
-/* The [sweep] section: keys with their values, and the combinations of these. Values are checked when they are read,
-   so that a mistake is found before the first run. */
+/* The [sweep] section. */
+#include "lab/sweep/section.h"
+
 #include <string.h>
 
 #include "base/text.h"
-#include "config/table.h"
 
 /* Adds one value to an axis, in the form of config_write, in which 1 and 1.0 are the same text. */
 static void axis_add(SweepAxis *axis, const char *text) {
-    const Key *key = &KEYS[axis->key];
-    const size_t place = strlen(config_place);
-    Config config;
-    char shown[64], *member = (char *)&config + key->offset, value[sizeof *axis->values];
+    char shown[64], value[sizeof *axis->values];
     if (!*text) config_error("a value is missing; write values with commas between them");
     text_clip(text, 40, shown, sizeof shown);
-    text_append(config_place, PLACE_MAX, ": the value \"%s\"", shown);
-    value_parse(key, text, member);
-    config_place[place] = 0;
-    value_text(key, member, value, sizeof value);
+    config_check_value(axis->key, text, value, sizeof value);
     for (size_t i = 0; i < axis->count; i++)
         if (strcmp(value, axis->values[i]) == 0) config_error("the value %s is given twice", shown);
     if (axis->count == SWEEP_VALUES_MAX)
-        config_error("%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
+        config_error("%s has more than the %d values accepted", config_key_name(axis->key), SWEEP_VALUES_MAX);
     memcpy(axis->values[axis->count], value, sizeof value);
     axis->count++;
 }
 
-SweepAxis *axes_find(SweepAxes *axes, size_t key) {
+/* Returns the key's axis, a new one if it has none. */
+static SweepAxis *find_axis(SweepAxes *axes, size_t key) {
     size_t a = 0;
-    if (KEYS[key].kind == KIND_TEXT)
-        config_error("%s is a text; texts and directories cannot be swept", KEYS[key].full);
+    if (config_key_is_text(key))
+        config_error("%s is a text; texts and directories cannot be swept", config_key_name(key));
     while (a < axes->count && axes->axis[a].key != key) a++;
     if (a == SWEEP_AXES_MAX) config_error("more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
     if (a == axes->count) {
@@ -38,11 +33,24 @@ SweepAxis *axes_find(SweepAxes *axes, size_t key) {
     return &axes->axis[a];
 }
 
-void axis_assign(SweepAxis *axis, const char *written) {
-    char list[2 * sizeof axis->values];
+/* Gives a key its list of values, in place of an earlier list. */
+static int assign(void *to, size_t key, char *list, int origin) {
+    SweepAxis *axis = find_axis(to, key);
+    const int before = axis->origin;
+    axis->origin = origin;
     axis->count = 0;
-    value_unquote(written, list, sizeof list);
     for (char *rest = list, *one; (one = strsep(&rest, ","));) axis_add(axis, text_trim(one));
+    return before;
+}
+
+SweepReader axes_reader(SweepAxes *axes) {
+    axes->count = 0;
+    return (SweepReader){assign, axes};
+}
+
+void axes_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides, size_t count) {
+    const SweepReader reader = axes_reader(axes);
+    config_load(config, &reader, path, overrides, count);
 }
 
 size_t combinations_count(const SweepAxes *axes, size_t most) {
@@ -52,6 +60,16 @@ size_t combinations_count(const SweepAxes *axes, size_t most) {
         if (count > most) usage_error("[sweep] has more than %zu combinations", most);
     }
     return count;
+}
+
+void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out) {
+    size_t keys[SWEEP_AXES_MAX];
+    const char *values[SWEEP_AXES_MAX];
+    for (size_t a = axes->count; a-- > 0; i /= axes->axis[a].count) {
+        keys[a] = axes->axis[a].key;
+        values[a] = axes->axis[a].values[i % axes->axis[a].count];
+    }
+    config_with(config, axes->count, keys, values, out);
 }
 
 void combinations_print(const SweepAxes *axes, const char *indent, FILE *out) {

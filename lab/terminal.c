@@ -1,5 +1,5 @@
 /* Draws the attention figure with characters. Each line ends the colours that it began. */
-#include "show/heatmap.h"
+#include "lab/terminal.h"
 
 #include <math.h>
 #include <stdlib.h>
