@@ -1,5 +1,6 @@
 # make                builds ./train, and train-double beside it, in which gradients are checked
 # make trainer        builds ./train from train.c and src/ alone: train, resume, eval and sample, without the verbs of lab/
+# make check          a little of each claim of docs/testing.md, in half a minute
 # make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
 # make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
 # make race           what runs in parallel, under ThreadSanitizer;  make bits  whether training computes what it did
@@ -62,7 +63,7 @@ FUZZ_FILES := $(wildcard tests/fuzz/fuzz_*.c lab/tests/fuzz/fuzz_*.c)
 FUZZERS := $(basename $(notdir $(FUZZ_FILES)))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double) $(FUZZERS:%=$(BUILD)/%)
 
-.PHONY: all trainer programs test install uninstall dist clean FORCE
+.PHONY: all trainer programs check test install uninstall dist clean FORCE
 all: train $(if $(MPI),train-mpi)
 
 # What is made, in a word; V=1 shows the whole command, and -s neither.
@@ -127,6 +128,11 @@ $(BUILD)/test_resume: ALL_LDFLAGS += -Wl,--wrap=matmul_product
 
 # Sweeps in these tests start the program that is built beside them.
 $(addprefix $(BUILD)/,test_shares test_sweep test_sweep_resume test_why): | $(BUILD)/train
+
+# It builds only what it needs.
+QUICK := $(addprefix $(BUILD)/,test_plain test_plain_double test_torch test_torch_double)
+check: train $(QUICK)
+	@tests/quick.sh $(QUICK)
 
 programs: $(BUILD)/train $(BUILD)/train-double $(TEST_PROGRAMS)
 test: train $(TEST_PROGRAMS)

@@ -1,0 +1,51 @@
+#!/bin/sh
+# The trainer without the lab: a tree that has no lab/ builds with `make trainer`, trains, resumes, evaluates, samples and
+# draws, and says of a verb of the lab in one line that it is not built in.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/check.sh
+plain_build_or_skip
+unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE OPENBLAS_CORETYPE
+export OMP_NUM_THREADS=1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+# The objects of src/ are those of this build, which make takes for up to date.
+mkdir -p "$tmp/$build/float" && cp -a train.c src data configs share tests Makefile "$tmp" &&
+    cp -a "$build/float/src" "$tmp/$build/float" && cp -a "$build/embedded" "$tmp/$build" && cd "$tmp" || exit 1
+rm -rf "$build/embedded/lab"
+CC=${CC:-$(basename "$build")} make -s trainer >said 2>&1
+check "make trainer" "0, saying " "$?, saying $(cat said)"
+
+run() { "$@" >out 2>err; }
+settings='--set train.steps=20 --set train.warmup=2 --set eval.every=10 --set eval.batches=2 --set log.sample_tokens=20'
+# shellcheck disable=SC2086 # a list of words
+run ./train configs/dk64_scaled.ini --out run $settings
+check "training" 0 $?
+check_match "what it said" '^done after 20 steps .* validation loss [0-9.]+$' "$(cat out)"
+check "a page in what it said" "" "$(grep report.html out)"
+run ./train resume run --set train.steps=25
+check "resuming" "0 25" "$? $(tail -n 1 run/metrics.csv | cut -d , -f 1)"
+run ./train eval run
+check_match "evaluating" '^validation loss [0-9.]+ nats per character, over [0-9]+ characters$' "$(cat out)"
+run ./train sample run --tokens 50 --seed 1
+check "sampling" 0 $?
+check "characters" 51 "$(wc -m <out)"
+for file in loss.png attention/step000000_layer0.png attention/step000025_layer1.png samples.txt checkpoint/best.safetensors; do
+    check "$file" "is there" "$([ -s "run/$file" ] && echo is there)"
+done
+check "a page" "none" "$([ -e run/report.html ] || echo none)"
+run ./train resume run
+check_match "of a finished run" '^run has already finished; its pictures were made again; ' "$(cat out)"
+
+verbs=$(grep -oE '_verb = \{\.name = "[a-z]+"\}' train.c | cut -d '"' -f 2 | tr '\n' ' ')
+check "the lab's verbs" "sweep attend why report export bench theory gradcheck " "$verbs"
+for verb in $verbs; do
+    run ./train "$verb" run
+    check "status of $verb" 2 $?
+    check "what $verb says" "./train: $verb is a verb of lab/, which is not built in: make builds it, and make trainer leaves it out" \
+        "$(cat err)"
+    check "$verb in the help" "" "$(./train --help | grep -o " $verb ")"
+done
+check "resume takes no option of sweeps" 2 "$(run ./train resume run --jobs 2; echo $?)"
+checked
