@@ -186,7 +186,7 @@ static void stops_anywhere(void **state) {
 static void best_of_the_longer_run(void **state) {
     (void)state;
     static const char *const same_bests = "for run in whole run; do grep best_ $run/run.json >$run.bests; done; "
-                                          "cmp whole.bests run.bests && ! ls run/checkpoint/earlier*";
+                                          "cmp whole.bests run.bests";
     long deaths[2] = {0};
     CHILDREN_TRAIN("train.lr=0.3", "train.min_lr=0.3", "train.seed=48");
     assert_int_equal(run("whole", 1, -1, -1), 0);

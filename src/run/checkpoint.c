@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
@@ -15,7 +14,6 @@
 enum { FORMAT = 3 }; /* of the state: it changes when the meaning of an entry or a key changes */
 const char *const CHECKPOINT_NAMES[] = {
     [CHECKPOINT_LAST] = "checkpoint/last.safetensors", [CHECKPOINT_BEST] = "checkpoint/best.safetensors"};
-static const char EARLIER[] = "checkpoint/earlier.safetensors";
 
 /* --- tensors */
 
@@ -186,36 +184,8 @@ void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Momen
     file_writer_commit(writer);
 }
 
-void checkpoint_copy_best(const Run *run, bool repeated) {
-    char best[PATH_CAPACITY], earlier[PATH_CAPACITY];
-    size_t size;
-    if (!run->locked) return;
-    path_join(best, run->directory, CHECKPOINT_NAMES[CHECKPOINT_BEST]);
-    path_join(earlier, run->directory, EARLIER);
-    if ((repeated && path_find(earlier)) || !path_find(best)) return;
-    char *bytes = file_read(best, "the best parameters", SIZE_MAX / 2, &size);
-    file_write(run->locked, EARLIER, bytes, size);
-    memory_free(bytes);
-}
-
-void checkpoint_remove_copy(const Run *run) {
-    if (run->locked) unlinkat(run->locked->fd, EARLIER, 0);
-}
-
 static SafetensorsFile open_file(const char *path, const Model *model) {
     return safetensors_open(path, size_mul(size_mul(3, model->tensors.parameters), sizeof(real)));
-}
-
-void checkpoint_restore_best(const Run *run, const Model *model, size_t best_step) {
-    char path[PATH_CAPACITY];
-    const size_t mark = memory_mark();
-    path_join(path, run->directory, EARLIER);
-    if (!path_find(path)) return;
-    const SafetensorsFile file = open_file(path, model);
-    if (read_state(run, &file).step == best_step)
-        file_write(run->locked, CHECKPOINT_NAMES[CHECKPOINT_BEST], file.bytes, file.size);
-    checkpoint_remove_copy(run);
-    memory_release(mark);
 }
 
 RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments) {

@@ -3,9 +3,7 @@
    its metadata the state of the run as JSON (docs/formats.md). It is written under a new name, flushed to disk and
    renamed, so a kill, a full disk or a failing call leaves the old checkpoint or the new one, whole. run.json is
    written after the first checkpoint, so a directory with run.json always has a checkpoint.
-   RUN/checkpoint/best.safetensors has only the parameters, the step and the config. A run cannot be resumed from it.
-   A resumed run may have to return to the parameters that were the best at its checkpoint, since rows of its logs are
-   cut. Those are in RUN/checkpoint/earlier.safetensors while best.safetensors has others. */
+   RUN/checkpoint/best.safetensors has only the parameters, the step and the config. A run cannot be resumed from it. */
 #pragma once
 
 #include "run/run.h"
@@ -27,14 +25,6 @@ typedef struct {
 void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *state);
 void checkpoint_write(FILE *out, const Config *config, Checkpoint which, const Model *model, Moments moments,
                       const RunState *state);
-
-/* Copies best.safetensors to earlier.safetensors, before better parameters replace it. If a resumed run would repeat
-   the evaluation that found these (`repeated`), an existing copy stays: it has the best parameters of the last
-   checkpoint's logs. */
-void checkpoint_copy_best(const Run *run, bool repeated);
-void checkpoint_remove_copy(const Run *run);
-/* Makes the copy best.safetensors again if it is of `best_step`, the best step in the logs. Removes it. */
-void checkpoint_restore_best(const Run *run, const Model *model, size_t best_step);
 
 /* Fills the model's parameters and the moments that are not NULL, and sets the model's divisor to that of the
    checkpoint's step. Returns what the checkpoint holds: step, seconds and sizes of the logs. Whatever is not as

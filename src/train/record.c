@@ -16,14 +16,12 @@
 /* Returns whether eval.every makes this step an evaluation. The last step of a run is evaluated in any case. */
 static bool evaluation_is_due(const Trainer *t) { return step_is_due(t->state.step, t->run.config.eval.every); }
 
-/* Writes the logs to disk first, because the checkpoint names their sizes. A run that is resumed from this checkpoint
-   has the best parameters in its logs, or evaluates them again. A run that is made longer needs the earlier ones. */
+/* Writes the logs to disk first, because the checkpoint names their sizes. */
 void trainer_save(Trainer *t) {
     const Moments moments = {t->optimizer.m, t->optimizer.v};
     t->state.seconds = omp_get_wtime() - t->start;
     logs_sync(t->logs);
     checkpoint_save(&t->run, CHECKPOINT_LAST, &t->model, moments, &t->state);
-    if (t->state.best_step < t->state.step || evaluation_is_due(t)) checkpoint_remove_copy(&t->run);
 }
 
 /* Writes the rows of attention.csv, one for each head of each layer. */
@@ -106,8 +104,10 @@ void trainer_evaluate(Trainer *t) {
     t->val_loss = e.loss;
     t->val_accuracy = e.accuracy;
     check_finite(t, "validation", e.loss, 0);
-    if (logs_rounded(e.loss) < t->state.best_val_loss) {
-        if (isfinite(t->state.best_val_loss)) checkpoint_copy_best(&t->run, evaluation_is_due(t));
+    /* A run that is made longer repeats the evaluations that eval.every asks for, and drops one of the last step alone.
+     */
+    const bool is_first = !isfinite(t->state.best_val_loss);
+    if (logs_rounded(e.loss) < t->state.best_val_loss && (evaluation_is_due(t) || is_first)) {
         t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
         const RunState best = {.step = t->state.step}; /* without seconds, so that every run writes the same bytes */

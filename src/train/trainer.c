@@ -67,9 +67,7 @@ static void read_losses(void *trainer) {
 
 void trainer_begin(Trainer *t) {
     logs_cut(t->logs, t->state.log_size);
-    if (!t->run.locked) return;
-    read_losses(t);
-    checkpoint_restore_best(&t->run, &t->model, t->state.best_step);
+    if (t->run.locked) read_losses(t);
 }
 
 static void draw_losses(void *trainer) {
