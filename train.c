@@ -72,6 +72,13 @@ static const Trainer *run_loop(Trainer *t) {
     return t;
 }
 
+static bool may_resume; /* --resume */
+
+static const Option TRAIN_OPTIONS[] = {
+    {"resume", NULL, "with --out: continue the run there, if one has begun", OPTION_SWITCH, &may_resume, 0, 0},
+    {0},
+};
+
 static int run_train(const Command *command) {
     const TrainOptions options = train_options(command, report_write);
     Config config;
@@ -88,7 +95,9 @@ static int run_train(const Command *command) {
         trainer_check(&config, &options, stdout);
         return 0;
     }
-    const Trainer *t = run_loop(trainer_start(&config, &options));
+    if (may_resume && !command->out) usage_error("--resume continues the run that --out names: add --out DIR");
+    const Trainer *t = run_loop(may_resume ? trainer_start_or_resume(&config, command->target, &options)
+                                        : trainer_start(&config, &options));
     print_outcome(t);
     return t->signal;
 }
@@ -108,6 +117,7 @@ static int run_resume(const Command *command) {
 static const Verb train_verb = {
     .target = "CONFIG.ini",
     .what = "Trains a model and draws what it learned.",
+    .options = TRAIN_OPTIONS,
     .takes_set = true,
     .makes_runs = true,
     .by_ranks = true,
@@ -191,6 +201,7 @@ static void read_and_run(void *program) {
 int main(int argc, char **argv) {
     Program program = {.argc = argc, .argv = argv, .command = {.argv = argv}};
     Error error;
+    program_open();
     files_hold_standard_streams();
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     const bool done = protect(read_and_run, &program, &error);

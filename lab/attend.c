@@ -129,6 +129,7 @@ static Snapshot make_snapshot(const Command *command) {
     static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is found */
     Progress *progress = progress_make(stderr, command->quiet);
     if (!text) return attend_to_log(&run);
+    run_load_vocabulary(&run);
     const size_t size = input_read(&text, input, sizeof input, vocabulary_id(&run.vocabulary, '\r') >= 0);
     return attend_to_text(&run, text, size, command_threads(command), progress);
 }

@@ -68,24 +68,33 @@ static size_t count(const Sweep *s, SweepRunState state) {
 /* Returns how many runs have neither finished nor diverged. */
 static size_t count_unfinished(const Sweep *s) { return count(s, RUN_FAILED) + count(s, RUN_NOT_FINISHED); }
 
-/* Returns the first run that failed, or NULL. */
-static const SweepRun *first_failed(const Sweep *s) {
+/* Returns the first run with this state, or NULL. */
+static const SweepRun *first(const Sweep *s, SweepRunState state) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++)
-        if (run->state == RUN_FAILED) return run;
+        if (run->state == state) return run;
     return NULL;
+}
+
+/* Raises an error if a run has failed or is damaged. */
+static void refuse_failures(const Sweep *s, SweepRunState state, const char *what) {
+    const SweepRun *run = first(s, state);
+    if (run) runtime_error("%zu of %zu runs %s; %s: %s", count(s, state), s->run_count, what, run->name, run->message);
 }
 
 /* --- the end of a sweep */
 
-/* Names the runs that did not finish, the first few of them. */
-static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
+/* Names the runs that are in no table, the first few of them, and why. */
+static void print_missing(const Sweep *s, FILE *out) {
     size_t named = 0;
+    const size_t missing = count_unfinished(s) + count(s, RUN_DAMAGED);
+    if (missing == 0) return;
     fputc('\n', out);
-    print_plain(out, "%zu of %zu runs did not finish; to resume: %s", unfinished, s->run_count,
+    print_plain(out, "%zu of %zu runs did not finish; to resume: %s", missing, s->run_count,
                 command_to_copy("resume", s->directory->path));
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (has_ended(run) || named++ >= 8) continue;
-        print_plain(out, "  %s: %s", run->name, SWEEP_RUN_STATES[run->state]);
+        print_plain(out, "  %s: %s%s%s", run->name, SWEEP_RUN_STATES[run->state], *run->message ? ": " : "",
+                    run->message);
     }
     if (named > 8) print_plain(out, "  and %zu more", named - 8);
 }
@@ -125,20 +134,20 @@ static void save_description(void *sweep) {
 }
 
 /* Trains, if it is to, the runs that have not ended. Writes the tables from the runs so far, and records how the sweep
-   ended. If all runs had ended before and a log cannot be read, the user has to repair it, and the old tables stay.
-   Raises an error if a run failed, or if the results cannot be written, which run.json then says. Returns the signal
-   that ended the training, or 0. */
+   ended. Raises an error if a run failed or is damaged, or if the results cannot be written, which run.json then says.
+   Returns the signal that ended the training, or 0. */
 static int complete(Sweep *s, bool trains, FILE *out) {
-    const bool had_ended = count_unfinished(s) == 0;
     const int caught = trains ? sweep_train(s) : 0;
     Error why, ignored;
     sweep_read_back(s);
+    for (size_t i = 0; !trains && i < s->run_count; i++)
+        if (is_to_train(&s->runs[i])) sweep_find_holder(&s->runs[i]);
     const size_t unfinished = count_unfinished(s);
-    const SweepRun *failed = first_failed(s);
-    if (had_ended && failed)
-        usage_error("%s has finished, but %s cannot be read: %s", s->directory->path, failed->name, failed->message);
     const int signal = unfinished ? caught : 0; /* or it came too late to matter */
-    const char *result = unfinished == 0 ? "finished" : signal ? "interrupted" : failed ? "failed" : "running";
+    const char *result = unfinished == 0        ? "finished"
+                         : signal               ? "interrupted"
+                         : first(s, RUN_FAILED) ? "failed"
+                                                : "running";
     const char *recorded = js_as_text(js_get(s->description, "result"));
     if (!recorded || strcmp(result, recorded) != 0 || js_get(s->description, "error")) sweep_describe(s, result, NULL);
     if (!protect(write_results, s, &why)) {
@@ -155,11 +164,15 @@ static int complete(Sweep *s, bool trains, FILE *out) {
     print_plain(out, "page to look at: %s/report.html", s->directory->path);
     print_plain(out, "pictures:        %s/*.png", s->directory->path);
     print_plain(out, "table of runs:   %s/summary.csv", s->directory->path);
-    if (unfinished) print_unfinished(s, unfinished, out);
-    if (failed && !signal)
-        runtime_error("%zu of %zu runs failed; %s: %s", count(s, RUN_FAILED), s->run_count, failed->name,
-                      failed->message);
-    return signal;
+    print_missing(s, out);
+    if (!trains && unfinished) {
+        fputs("\nTheir commands:\n", out);
+        sweep_write_commands(s, out);
+    }
+    if (signal) return signal;
+    refuse_failures(s, RUN_FAILED, "failed");
+    refuse_failures(s, RUN_DAMAGED, "are damaged and left out");
+    return 0;
 }
 
 static void announce(const Sweep *s) {
@@ -182,7 +195,6 @@ int sweep_run(const Config *config, const SweepAxes *axes, const SweepOptions *o
 
 int sweep_resume(const char *directory, const SweepOptions *options, FILE *out) {
     Sweep *s = sweep_read(directory, options, true);
-    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) sweep_load_run(s, run);
     const bool trains = count_unfinished(s) > 0;
     if (trains) {
         check(s);
@@ -204,34 +216,12 @@ static void dry_run(const Config *config, const SweepAxes *axes, const SweepOpti
 void sweep_prepare(const Config *config, const SweepAxes *axes, const SweepOptions *options, FILE *out) {
     Sweep *s = plan(config, axes, options);
     sweep_open(s);
-    progress_message(options->progress, "%s is in %s; to train a part of it: %s --share I/N", s->config.name,
-                     s->directory->path, command_to_copy("sweep", s->directory->path));
+    FileWriter *commands = file_writer_open(s->directory, "commands.txt");
+    sweep_write_commands(s, commands->stream);
+    file_writer_commit(commands);
+    progress_message(options->progress, "%s is in %s; the commands of its runs are the lines of %s/commands.txt",
+                     s->config.name, s->directory->path, s->directory->path);
     fprintf(out, "%zu\n", s->run_count);
-}
-
-int sweep_share(const char *directory, const char *share, const SweepOptions *options, FILE *out) {
-    size_t number, shares;
-    share_read(share, &number, &shares);
-    Sweep *s = sweep_read(directory, options, false);
-    s->share = number;
-    s->shares = shares;
-    check(s);
-    progress_message(options->progress, "share %zu/%zu of %s in %s: %zu at a time with %zu thread%s each", number + 1,
-                     shares, s->config.name, s->directory->path, s->slots, s->threads, s->threads == 1 ? "" : "s");
-    const int signal = sweep_train(s);
-    const size_t failures = count(s, RUN_FAILED); /* of this share */
-    const SweepRun *failed = first_failed(s);
-    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        Error ignored;
-        if (run->state == RUN_NOT_FINISHED) protect(sweep_read_run, run, &ignored); /* as other processes left it */
-    }
-    print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s --tables",
-                s->run_count - count_unfinished(s), s->run_count, s->directory->path,
-                command_to_copy("sweep", s->directory->path));
-    if (failures && !signal)
-        runtime_error("%zu of the runs of share %zu/%zu failed; %s: %s", failures, number + 1, shares, failed->name,
-                      failed->message);
-    return signal;
 }
 
 void sweep_tables(const char *directory, const SweepOptions *options, FILE *out) {
@@ -242,7 +232,6 @@ void sweep_tables(const char *directory, const SweepOptions *options, FILE *out)
 
 static long long jobs; /* 0: not given */
 static bool prepare, tables;
-static const char *share; /* NULL: not given */
 
 const Option sweep_resume_options[] = {
     {"jobs", "N", "runs of a sweep at a time (default: by threads, memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX},
@@ -251,28 +240,26 @@ const Option sweep_resume_options[] = {
 
 static const Option SWEEP_OPTIONS[] = {
     {"jobs", "N", "runs at a time (default: by threads and memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX},
-    {"prepare", NULL, "make the directory of the sweep and train nothing yet", OPTION_SWITCH, &prepare, 0, 0},
-    {"share", "I/N", "train a share of a sweep that was prepared; or auto", OPTION_TEXT, &share, 0, 0},
-    {"tables", NULL, "write the tables and the page of such a sweep", OPTION_SWITCH, &tables, 0, 0},
+    {"prepare", NULL, "make its directory with commands.txt, a command a run; train nothing", OPTION_SWITCH, &prepare,
+     0, 0},
+    {"tables", NULL, "write the tables and the page of a directory (as sweep DIR)", OPTION_SWITCH, &tables, 0, 0},
     {0},
 };
 
-/* Runs --share or --tables, for a sweep that was prepared. */
-static int run_prepared(const Command *command, const SweepOptions *options) {
-    const char *directory = command->target;
+/* Refuses options that say how a sweep is to be made, for one that is there. */
+static void check_tables(const Command *command) {
     const char *wrong = command->overrides.count ? "--set"
                         : command->out           ? "--out"
                         : command->dry_run       ? "--dry-run"
                         : prepare                ? "--prepare"
-                        : share && tables        ? "--tables"
+                        : jobs                   ? "--jobs"
                                                  : NULL;
-    if (wrong) usage_error("--%s takes a sweep as it was prepared: leave out %s", share ? "share" : "tables", wrong);
-    if (!sweep_is(directory))
-        usage_error("%s is not the directory of a sweep: make one with %s sweep CONFIG.ini --prepare", directory,
+    if (!sweep_is(command->target))
+        usage_error("%s is not the directory of a sweep: make one with %s sweep CONFIG.ini --prepare", command->target,
                     program_name);
-    if (share) return sweep_share(directory, share, options, stdout);
-    sweep_tables(directory, options, stdout);
-    return 0;
+    if (wrong)
+        usage_error("the tables of a sweep are made from its directory as it is: leave out %s; to train its runs: %s",
+                    wrong, command_to_copy("resume", command->target));
 }
 
 static SweepOptions sweep_options(const Command *command) {
@@ -288,7 +275,11 @@ static SweepOptions sweep_options(const Command *command) {
 static int run_sweep(const Command *command) {
     const SweepOptions options = sweep_options(command);
     interrupt_survive_closed_pipes();
-    if (share || tables) return run_prepared(command, &options);
+    if (tables || sweep_is(command->target)) {
+        check_tables(command);
+        sweep_tables(command->target, &options, stdout);
+        return 0;
+    }
     Config config;
     SweepAxes *axes = memory_make(1, sizeof *axes, "the keys of a sweep");
     axes_load(&config, axes, command->target, command->overrides.items, command->overrides.count);
@@ -314,12 +305,12 @@ bool sweep_resume_if(const Command *command, int *signal) {
 
 const Verb sweep_verb = {
     .name = "sweep",
-    .target = "CONFIG.ini",
+    .target = "CONFIG.ini|DIR",
     .what = "Trains every combination of a config's [sweep] section, several at a time, and\n"
             "compares them. --threads counts the threads of all runs together; each run gets\n"
             "its share. The verb resume continues a sweep that was stopped. For several\n"
-            "machines: sweep CONFIG.ini --prepare once; sweep DIR --share I/N as process I of\n"
-            "N, or --share auto under an array of Slurm or mpirun; sweep DIR --tables.",
+            "machines: sweep CONFIG.ini --prepare; then whoever deals out work runs the lines\n"
+            "of DIR/commands.txt, each begins or resumes a run; then sweep DIR.",
     .options = SWEEP_OPTIONS,
     .takes_set = true,
     .makes_runs = true,

@@ -151,9 +151,7 @@ const LiveFile *live_files(Live *l, size_t *count) {
     return l->files;
 }
 
-static LogTable read_log(const Live *l, Log log) {
-    return logs_read_text(log, l->logs->text[log], l->logs->size[log]);
-}
+static LogTable read_log(const Live *l, Log log) { return logs_read_text(log, l->logs->text[log], l->logs->size[log]); }
 
 const char *live_why(Live *l, const char *directory) {
     static Why why; /* large */

@@ -20,8 +20,8 @@ typedef struct {
 } LogTexts;
 
 struct Live {
-    size_t mark;   /* of memory, before the model was made */
-    Trainer t;     /* without a directory, and with logs in memory */
+    size_t mark; /* of memory, before the model was made */
+    Trainer t;   /* without a directory, and with logs in memory */
     LogTexts *logs;
     bool measured; /* attention, for the log, at this step */
     bool ended;    /* the last step has its row in the log */

@@ -28,7 +28,7 @@ typedef struct {
 
 static Snapshots list_steps(const SweepRun *run) {
     Snapshots s = {.run = run, .layers = run->config.model.layers, .heads = run->config.model.heads};
-    const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
+    const LogTable table = is_shown(run) ? logs_read_any(run->directory, LOG_ATTENTION) : (LogTable){0};
     const double *step = table.column[ATTENTION_STEP];
     s.steps = memory_make(table.rows, sizeof *s.steps, "the steps of a run");
     for (size_t i = 0; i < table.rows; i++)
@@ -40,10 +40,10 @@ static Snapshots list_steps(const SweepRun *run) {
 /* Returns the i-th of `count` numbers below `all` at even distances; the first is 0, the last all - 1. */
 static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? all - 1 : i * (all - 1) / (count - 1); }
 
-/* Adds the snapshots of `steps` steps and `layers` layers. The scores are little-endian floats: step by step, and head
-   by head, the lower triangle of (T,T), row by row. */
-static void add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers) {
-    Json *out = js_set(json, "snapshots", js_object()), *all = js_list(out, "steps"), *shown = js_list(out, "layers"),
+/* Returns the snapshots of `steps` steps and `layers` layers. The scores are little-endian floats: step by step, and
+   head by head, the lower triangle of (T,T), row by row. */
+static Json *snapshots_json(const Snapshots *from, size_t steps, size_t layers) {
+    Json *out = js_object(), *all = js_list(out, "steps"), *shown = js_list(out, "layers"),
          *multipliers = js_list(out, "multiplier"), *sinks = js_list(out, "sink");
     const size_t heads = layers * from->heads;
     char text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
@@ -79,6 +79,7 @@ static void add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
     js_set(out, "scores", js_text(encoded));
     memory_free(encoded);
     memory_free(scores);
+    return out;
 }
 
 /* --- the page */
@@ -171,7 +172,7 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
     if (s->axes.count && path_exists(path)) js_set(json, "path", js_text(page));
     if (whole) js_set(json, "description", run_description_load(run->directory));
     js_set(json, "config", config_json(&run->config));
-    if (run->state == RUN_FAILED) return json;
+    if (!is_shown(run)) return json;
     report_add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
     report_add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
     return json;
@@ -186,6 +187,36 @@ static void add_ngrams(const Sweep *s, Json *json) {
     for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(losses[i]));
 }
 
+/* A part of a run, and what it is made from. */
+typedef struct {
+    const Snapshots *from;
+    size_t steps, layers, limit;
+    Json *made;
+} Part;
+
+static void make_snapshots(void *part) {
+    Part *p = part;
+    p->made = snapshots_json(p->from, p->steps, p->layers);
+}
+
+static void make_samples(void *part) {
+    Part *p = part;
+    p->made = report_samples(p->from->run, p->limit);
+}
+
+/* Adds a part to a run. One whose files are damaged is left out, with a note. */
+static void add_part(Json *run, const char *key, void (*make)(void *part), Part *part, Json *notes) {
+    char note[2 * sizeof(Error)];
+    Error damage;
+    if (protect(make, part, &damage)) {
+        if (part->made) js_set(run, key, part->made);
+        return;
+    }
+    if (damage.status != STATUS_USAGE) error_raise_again(&damage);
+    snprintf(note, sizeof note, "Left out: the %s of %.200s: %s.", key, part->from->run->name, damage.message);
+    js_append(notes, js_text(note));
+}
+
 /* Adds the attention and the samples of each setting's run. */
 static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     size_t steps, layers;
@@ -194,11 +225,14 @@ static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     fit(all, s->setting_count, &steps, &layers, notes);
     for (const Snapshots *one = all; one < all + s->setting_count; one++) {
         Json *run = js_at(runs, (size_t)(one->run - s->runs));
-        if (one->run->state == RUN_FAILED) continue;
-        if (one->step_count)
-            add_snapshots(run, one, steps < one->step_count ? steps : one->step_count,
-                          layers < one->layers ? layers : one->layers);
-        report_add_samples(run, one->run, SAMPLES_LIMIT / s->setting_count);
+        if (!is_shown(one->run)) continue;
+        Part part = {.from = one,
+                     .steps = steps < one->step_count ? steps : one->step_count,
+                     .layers = layers < one->layers ? layers : one->layers,
+                     .limit = SAMPLES_LIMIT / s->setting_count};
+        if (one->step_count) add_part(run, "snapshots", make_snapshots, &part, notes);
+        part.made = NULL;
+        add_part(run, "samples", make_samples, &part, notes);
     }
 }
 
@@ -209,8 +243,7 @@ static void add_models(const Sweep *s, const Json *json, Json *runs) {
     memory_free(text);
     for (size_t i = 0; i < s->setting_count; i++) {
         const size_t shown = report_shown_run(s, &s->settings[i]);
-        const SweepRun *run = &s->runs[shown];
-        js_set(js_at(runs, shown), "model", report_model(run->directory, run->state == RUN_DIVERGED, &room));
+        js_set(js_at(runs, shown), "model", report_model(s->runs[shown].directory, &room));
     }
 }
 
@@ -218,7 +251,7 @@ static void add_models(const Sweep *s, const Json *json, Json *runs) {
 static void note_damaged(const Sweep *s, Json *notes) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         char note[RUN_NAME + 1200];
-        if (!run->damaged) continue;
+        if (run->state != RUN_DAMAGED) continue;
         snprintf(note, sizeof note, "The run %s is in no mean: %s.", run->name, run->message);
         js_append(notes, js_text(note));
     }
@@ -276,7 +309,6 @@ static void take_run(Sweep *s, size_t index, const char *directory) {
     *setting = (SweepSetting){.run = {index}, .count = 1, .reference = NO_SETTING};
     snprintf(setting->label, sizeof setting->label, "%s", own->name);
     text_make_plain(setting->label);
-    sweep_read_state(own);
 }
 
 Json *report_run_data(const char *const *directories, size_t count) {
@@ -285,7 +317,7 @@ Json *report_run_data(const char *const *directories, size_t count) {
     s.runs = memory_make(count, sizeof *s.runs, "the runs");
     s.settings = memory_make(count, sizeof *s.settings, "the runs");
     for (size_t i = 0; i < count; i++) take_run(&s, i, directories[i]);
-    for (size_t i = 0; i < count; i++) sweep_read_measures(&s.runs[i]);
+    for (size_t i = 0; i < count; i++) sweep_read_run(&s.runs[i]);
     sweep_summarize(&s);
     const SweepRun *run = &s.runs[0];
     config_scores_title(&run->config, 0, heading, sizeof heading);

@@ -125,6 +125,7 @@ static void read_model(void *question) {
     Run run;
     Model model = {0};
     run_open(&run, q->directory, NULL, 0, false);
+    run_load_vocabulary(&run);
     model.shape = model_shape(&run.config, run.vocabulary.count);
     model.tensors = tensors_make(&model.shape);
     const PageModel wanted = run.config.log.page_model;
@@ -132,14 +133,13 @@ static void read_model(void *question) {
     q->model = reason ? left_out(reason) : model_json(&run, &model);
 }
 
-Json *report_model(const char *directory, bool diverged, double *room) {
+Json *report_model(const char *directory, double *room) {
     Question question = {.directory = directory, .room = room};
     char path[PATH_CAPACITY];
     Error error;
     path_join(path, directory, "checkpoint/last.safetensors");
     if (!path_find(path)) return left_out("the run has no checkpoint");
     if (protect(read_model, &question, &error)) return question.model;
-    const bool is_expected = diverged && error.status == STATUS_USAGE; /* its parameters may no longer be numbers */
-    if (!is_expected) error_raise_again(&error);
-    return left_out(error.message);
+    if (error.status != STATUS_USAGE) error_raise_again(&error);
+    return left_out(error.message); /* damaged, or of a run that diverged */
 }

@@ -20,7 +20,7 @@ static size_t add_setting(const Sweep *s, size_t index, Series *out) {
     if (loss.count) text_append(label, SETTING_LABEL + 16, ": %.3f", loss.mean);
     for (size_t i = 0; i < setting->count; i++) {
         const SweepRun *run = &s->runs[setting->run[i]];
-        if (run->state == RUN_FAILED) continue;
+        if (!is_shown(run)) continue;
         Series curve = picture_losses(run->directory);
         curve.color = report_style(s, index, &curve.dash);
         curve.thickness = setting->count > 1 ? 1.5 : 2.5;
@@ -64,16 +64,25 @@ typedef struct {
     Snapshot at[ROWS]; /* of its first and of its last step */
 } Column;
 
-/* Reads the snapshots of a setting. Returns false if it has none. */
-static bool read_column(const Sweep *s, size_t setting, Column *out) {
-    *out = (Column){.setting = setting, .run = &s->runs[report_shown_run(s, &s->settings[setting])]};
-    if (out->run->state == RUN_FAILED) return false;
+/* Reads the snapshots of a column's run. */
+static void read_snapshots(void *of_column) {
+    Column *out = of_column;
     const LogTable table = logs_read_any(out->run->directory, LOG_ATTENTION);
     const double *step = table.column[ATTENTION_STEP];
     for (size_t row = 0; row < ROWS && table.rows; row++)
         out->at[row] = snapshot_load(out->run->directory, &out->run->config, (size_t)step[row ? table.rows - 1 : 0]);
     memory_free(table.numbers);
-    return table.rows > 0;
+}
+
+/* Fills the column of a setting. Returns false if it has no snapshots, or damaged ones, of which the page has a note.
+ */
+static bool read_column(const Sweep *s, size_t setting, Column *out) {
+    Error why;
+    *out = (Column){.setting = setting, .run = &s->runs[report_shown_run(s, &s->settings[setting])]};
+    if (!is_shown(out->run)) return false;
+    if (protect(read_snapshots, out, &why)) return out->at[0].T > 0;
+    if (why.status != STATUS_USAGE) error_raise_again(&why);
+    return false;
 }
 
 /* Returns the sum of the weights that a head's queries give to the character before them. */

@@ -22,17 +22,16 @@ Json *report_sweep_data(const Sweep *sweep);
 Json *report_theory_data(const char *directory);
 
 /* run_files.c. report_add_file adds the text of a file, and nothing if there is no such file. A log's rows come in
-   groups of `group`, of which about `limit` are kept; group 0: the whole file. report_add_samples adds the samples of a
-   run, {step, text} each: the last ones that `limit` bytes of samples.txt hold. A text has log.sample_tokens
-   characters, or fewer if a signal cut the last one short. So nothing that a model writes is read as the line that
-   begins the next sample. */
+   groups of `group`, of which about `limit` are kept; group 0: the whole file. report_samples returns the samples of a
+   run, {step, text} each: the last ones that `limit` bytes of samples.txt hold; NULL if it has no such file. A text has
+   log.sample_tokens characters, or fewer if a signal cut the last one short. So nothing that a model writes is read as
+   the line that begins the next sample. */
 void report_add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit);
-void report_add_samples(Json *json, const SweepRun *run, size_t limit);
+Json *report_samples(const SweepRun *run, size_t limit);
 
-/* parameters.c. Returns the model of a run, or the reason why it is left out ("left_out"). *room is the number of bytes
-   by which the page may still grow; the model's bytes are subtracted. A checkpoint that cannot be read is an error,
-   unless the run `diverged`. */
-Json *report_model(const char *directory, bool diverged, double *room);
+/* parameters.c. Returns the model of a run, or the reason why it is left out ("left_out"), as where its checkpoint
+   cannot be read. *room is the number of bytes by which the page may still grow; the model's bytes are subtracted. */
+Json *report_model(const char *directory, double *room);
 
 /* pictures.c. Writes losses.png and, if the runs have logged attention, triangles.png of a sweep whose page has this
    data. */

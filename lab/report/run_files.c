@@ -58,13 +58,13 @@ static size_t sample_header(const char *text, size_t *step) {
     return end && line[end] == 0 && text[length] ? length + 1 : 0;
 }
 
-void report_add_samples(Json *json, const SweepRun *run, size_t limit) {
+Json *report_samples(const SweepRun *run, size_t limit) {
     char path[PATH_CAPACITY];
     size_t size, step, header;
     path_join(path, run->directory, "samples.txt");
-    if (!path_find(path)) return;
+    if (!path_find(path)) return NULL;
     char *text = file_read(path, "the file", SIZE_MAX / 2, &size), *at = text;
-    Json *list = js_list(json, "samples");
+    Json *list = js_array();
     while ((header = sample_header(at, &step)) != 0) {
         char *end = at + header;
         for (size_t i = 0; i < run->config.log.sample_tokens && *end; i++) {
@@ -84,4 +84,5 @@ void report_add_samples(Json *json, const SweepRun *run, size_t limit) {
         at = end + strspn(end, "\n");
     }
     memory_free(text);
+    return list;
 }

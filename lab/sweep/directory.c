@@ -1,7 +1,9 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/command.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "lab/sweep/sweep.h"
 
@@ -36,6 +38,31 @@ static void read_recorded(Sweep *s, const Json *entry) {
     snprintf(run->message, sizeof run->message, "%s", error ? error : "");
 }
 
+/* The arguments of load_config. */
+typedef struct {
+    Config config;
+    char path[PATH_CAPACITY];
+} ConfigOfRun;
+
+static void load_config(void *of_run) {
+    ConfigOfRun *c = of_run;
+    config_load(&c->config, NULL, c->path, NULL, 0);
+}
+
+/* Checks that the run was trained with the config that the sweep's config.ini gives it. One whose config cannot be read
+   is damaged. */
+static void check_config(const Sweep *s, SweepRun *run) {
+    ConfigOfRun trained;
+    char path[PATH_CAPACITY];
+    Error why;
+    path_join(trained.path, run->directory, "config.ini");
+    if (!path_exists(trained.path) || run->state == RUN_DAMAGED) return;
+    if (protect(load_config, &trained, &why)) {
+        path_join(path, s->directory->path, "config.ini");
+        config_check_same(&run->config, path, &trained.config, run->name);
+    } else sweep_note(run, RUN_DAMAGED, why.message);
+}
+
 Sweep *sweep_read(const char *directory, const SweepOptions *options, bool alone) {
     Sweep *s = memory_make(1, sizeof *s, "a sweep");
     int64_t threads;
@@ -53,41 +80,17 @@ Sweep *sweep_read(const char *directory, const SweepOptions *options, bool alone
         s->threads = (size_t)threads;
     const Json *recorded = js_get(s->description, "runs");
     for (size_t i = 0; i < js_array_size(recorded); i++) read_recorded(s, js_at(recorded, i));
-    for (size_t i = 0; i < s->run_count; i++) sweep_read_state(&s->runs[i]);
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        sweep_read_run(run);
+        if (alone) check_config(s, run);
+    }
     return s;
 }
 
 const Sweep *sweep_view(const char *directory) {
     Sweep *s = sweep_read(directory, NULL, false);
-    sweep_read_back(s);
+    sweep_summarize(s);
     return s;
-}
-
-/* --- what is checked before a sweep that is there is trained */
-
-/* Checks that the run was trained with the config that the sweep's config.ini gives it. */
-static void check_config(const Sweep *s, const SweepRun *run) {
-    const double min_lr = run->config.train.min_lr;
-    Config trained;
-    char path[PATH_CAPACITY], ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];
-    path_join(path, run->directory, "config.ini");
-    config_load(&trained, NULL, path, NULL, 0);
-    for (size_t key = 0; key < config_key_count(); key++) {
-        config_value_text(&run->config, key, ours, sizeof ours);
-        config_value_text(&trained, key, theirs, sizeof theirs);
-        if (strcmp(config_key_name(key), "train.min_lr") == 0 && fabs(min_lr - trained.train.min_lr) < 1e-15 * min_lr)
-            continue; /* up to version 0.6.0, lr/10 was not rounded to its decimal digits */
-        if (strcmp(ours, theirs) != 0)
-            usage_error("%.400s/config.ini gives the run %s \"%s = %.100s\", but it was trained with \"%s = %.100s\": "
-                        "set back whichever of the two files was edited",
-                        s->directory->path, run->name, config_key_name(key), ours, config_key_name(key), theirs);
-    }
-}
-
-void sweep_load_run(const Sweep *s, SweepRun *run) {
-    directory_check_no_link(run->directory);
-    run->awaited = s->shares == 0 && path_exists(run->directory) && directory_held(run->directory);
-    if (!run->awaited && sweep_read_state(run)) check_config(s, run);
 }
 
 /* --- how it is written */
@@ -149,12 +152,42 @@ void sweep_describe(const Sweep *s, const char *result, const char *error) {
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
 }
 
+void sweep_words(const Sweep *s, const SweepRun *run, const char *place, RunWords *w) {
+    const char *here = *place == '-' ? "./" : ""; /* or the path would be taken for an option */
+    snprintf(w->config, sizeof w->config, "%s%s/configs/%s.ini", here, place, run->name);
+    snprintf(w->directory, sizeof w->directory, "%s%s/%s", here, place, run->name);
+    snprintf(w->threads, sizeof w->threads, "%zu", s->threads);
+    char *words[] = {program_name, w->config, "--out",    w->directory, "--threads",
+                     w->threads,   "--quiet", "--resume", NULL};
+    memcpy(w->words, words, sizeof w->words);
+}
+
+void sweep_write_commands(const Sweep *s, FILE *out) {
+    char *place = realpath(s->directory->path, NULL), *program = program_path();
+    SweepRun *runs[RUNS_MAX];
+    if (!place || !program) runtime_error("cannot find the path of %s", place ? "this program" : s->directory->path);
+    if (strpbrk(place, "\n\r") || strpbrk(program, "\n\r"))
+        usage_error("a path with a line end cannot be part of a command: move the directory or the program");
+    sweep_shuffle(s, runs);
+    for (size_t i = 0; i < s->run_count; i++) {
+        RunWords w;
+        if (!is_to_train(runs[i]) || runs[i]->held) continue;
+        sweep_words(s, runs[i], place, &w);
+        w.words[0] = program;
+        fputs("exec", out);
+        for (char **word = w.words; *word; word++) fprintf(out, " %s", command_word(*word));
+        fputc('\n', out);
+    }
+    free(place);
+    free(program);
+}
+
 /* Writes configs/NAME.ini, from which a run starts, for each run that has not ended. */
 static void save_configs(const Sweep *s) {
     char name[RUN_NAME + 16];
     directory_make_in(s->directory, "configs");
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        if (has_ended(run)) continue;
+        if (!is_to_train(run)) continue;
         snprintf(name, sizeof name, "configs/%s.ini", run->name);
         config_save(&run->config, s->directory, name);
     }

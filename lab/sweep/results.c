@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "lab/sweep/sweep.h"
 
-const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
+const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed", "damaged"};
 
 #define COLUMN_OF(constant, ...) [constant] = {__VA_ARGS__},
 const MeasureColumn MEASURES[MEASURE_COUNT] = {MEASURES_TABLE(COLUMN_OF)};
@@ -25,18 +25,23 @@ static const Json *load_description(const SweepRun *run) {
     return was_started ? run_description_load(run->directory) : NULL;
 }
 
-bool sweep_read_state(SweepRun *run) {
-    const size_t mark = memory_mark();
-    const Json *json = load_description(run);
+void sweep_note(SweepRun *run, SweepRunState state, const char *why) {
+    run->state = state;
+    text_clip(why, sizeof run->message - 4, run->message, sizeof run->message);
+}
+
+static void read_state(SweepRun *run, const Json *json) {
     const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));
-    if (result && strcmp(result, "running") != 0) {
-        run->state = RUN_NOT_FINISHED;
-        for (SweepRunState state = RUN_FINISHED; state <= RUN_FAILED; state++)
-            if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;
-        snprintf(run->message, sizeof run->message, "%s", error ? error : "");
-    }
-    memory_release(mark);
-    return json;
+    if (!result || strcmp(result, "running") == 0) return;
+    sweep_note(run, RUN_NOT_FINISHED, error ? error : "");
+    for (SweepRunState state = RUN_FINISHED; state <= RUN_FAILED; state++)
+        if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;
+}
+
+bool sweep_find_holder(SweepRun *run) {
+    run->held = path_exists(run->directory) && directory_held(run->directory);
+    if (run->held) sweep_note(run, run->state, "another process trains it");
+    return run->held;
 }
 
 static void forget_measures(SweepRun *run) {
@@ -45,6 +50,7 @@ static void forget_measures(SweepRun *run) {
 
 static void read_description(SweepRun *run) {
     const Json *json = load_description(run);
+    read_state(run, json);
     js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
     js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
     js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
@@ -87,9 +93,10 @@ static void read_attention(SweepRun *run) {
     }
 }
 
-void sweep_read_measures(void *of_sweep) {
+static void read_run(void *of_sweep) {
     SweepRun *run = of_sweep;
     const size_t mark = memory_mark();
+    if (run->state == RUN_DAMAGED) sweep_note(run, RUN_NOT_FINISHED, ""); /* unless it still is */
     forget_measures(run);
     read_description(run);
     if (has_ended(run)) run_check_logs(run->directory);
@@ -98,14 +105,12 @@ void sweep_read_measures(void *of_sweep) {
     memory_release(mark);
 }
 
-void sweep_read_run(void *of_sweep) {
-    sweep_read_state(of_sweep);
-    sweep_read_measures(of_sweep);
-}
-
-void sweep_note_failure(SweepRun *run, const char *why) {
-    run->state = RUN_FAILED;
-    text_clip(why, sizeof run->message - 4, run->message, sizeof run->message);
+void sweep_read_run(SweepRun *run) {
+    Error why;
+    if (protect(read_run, run, &why)) return;
+    if (why.status != STATUS_USAGE) error_raise_again(&why);
+    forget_measures(run);
+    sweep_note(run, RUN_DAMAGED, why.message);
 }
 
 /* --- over seeds */
@@ -139,15 +144,8 @@ void sweep_summarize(Sweep *s) {
 }
 
 void sweep_read_back(Sweep *s) {
-    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        Error why;
-        if (protect(sweep_read_measures, run, &why)) continue;
-        if (why.status != STATUS_USAGE) error_raise_again(&why);
-        forget_measures(run);
-        if (run->state == RUN_FAILED) continue;
-        run->damaged = true;
-        sweep_note_failure(run, why.message);
-    }
+    for (size_t i = 0; i < s->run_count; i++)
+        if (s->runs[i].state != RUN_DAMAGED) sweep_read_run(&s->runs[i]);
     sweep_summarize(s);
 }
 

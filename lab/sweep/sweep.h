@@ -29,28 +29,26 @@ typedef struct {
    `out`. Runs with the same seed share their initialization and batches to the bit.
 
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
-   stop the others; then this function ends with an error of status STATUS_FAILED. A signal (interrupt_catch) to this
-   process or to that of a run makes all runs save a checkpoint and end; then the tables are written from the runs so
-   far. Returns that signal, or 0. If this process is killed, the runs that it started train on to their end. Nothing is
-   written before every run has passed trainer_check. */
+   stop the others, and one whose files are damaged is named and left out; then this function ends with an error of
+   status STATUS_FAILED. A signal (interrupt_catch) to this process or to that of a run makes all runs save a checkpoint
+   and end; then the tables are written from the runs so far. Returns that signal, or 0. If this process is killed, the
+   runs that it started train on to their end. Nothing is written before every run has passed trainer_check. */
 int sweep_run(const Config *config, const SweepAxes *axes, const SweepOptions *options, FILE *out);
 
 /* sweep_is returns whether `directory` is that of a sweep. If it is, sweep_resume continues it, ignoring options->out:
-   runs that have finished or diverged stay as they are, the others are resumed or started. A run that a process of a
-   killed sweep still trains is waited for. If there is nothing to train, only the tables are written again, from the
-   files of the runs. Refused (STATUS_USAGE): a directory in which another process is training, a run that was trained
-   with another config than config.ini gives it now, another text. */
+   runs that have finished or diverged stay as they are, the others are resumed or started. A run that another process
+   trains is named, and left to that process. If there is nothing to train, only the tables are written again. Refused
+   (STATUS_USAGE): a directory in which another process is training, a run that was trained with another config than
+   config.ini gives it now, another text. */
 bool sweep_is(const char *directory);
 int sweep_resume(const char *directory, const SweepOptions *options, FILE *out);
 
-/* A sweep that several processes train, on one machine or on many that share a file system. sweep_prepare makes the
-   directory, with a config for each run in configs/, and writes the number of runs to `out`. sweep_share trains the
-   runs of a share ("2/8", or "auto"; share_read), and writes only into their directories. A run that it cannot take,
-   since another process trains it or its directory is damaged, has failed. sweep_tables writes summary.csv, the page
-   and run.json from the runs so far, also while shares train; it writes the table and the missing runs to `out`. Both
-   end with an error of status STATUS_FAILED if a run failed, sweep_share only for its own runs. */
+/* A sweep whose runs others start: a scheduler, `parallel`, a person. sweep_prepare makes the directory, with a config
+   for each run in configs/ and commands.txt, which has a line for each run: a command of the shell that begins or
+   resumes it. It writes the number of runs to `out`. sweep_tables writes summary.csv, the page and run.json from the
+   runs so far, also while some train; it writes to `out` the table, why runs are missing, and their commands. It ends
+   as sweep_run does. */
 void sweep_prepare(const Config *config, const SweepAxes *axes, const SweepOptions *options, FILE *out);
-int sweep_share(const char *directory, const char *share, const SweepOptions *options, FILE *out);
 void sweep_tables(const char *directory, const SweepOptions *options, FILE *out);
 
 /* --- runs and settings */
@@ -92,7 +90,8 @@ typedef struct {
 } MeasureColumn;
 extern const MeasureColumn MEASURES[MEASURE_COUNT];
 
-typedef enum { RUN_NOT_FINISHED, RUN_FINISHED, RUN_DIVERGED, RUN_FAILED } SweepRunState;
+/* RUN_DAMAGED: a file of it is not as the program writes it. Such a run is in no mean, and is not trained. */
+typedef enum { RUN_NOT_FINISHED, RUN_FINISHED, RUN_DIVERGED, RUN_FAILED, RUN_DAMAGED } SweepRunState;
 extern const char *const SWEEP_RUN_STATES[]; /* names of the states, as in summary.csv */
 
 typedef struct {
@@ -101,13 +100,11 @@ typedef struct {
     char directory[4096]; /* SWEEP_DIR/NAME; empty until SWEEP_DIR is known */
     size_t setting, seed; /* index of its setting; which of the swept seeds it has, counted from 0 */
     SweepRunState state;
-    char message[1024];             /* why it diverged or failed, one line; else empty */
-    bool damaged;                   /* its logs are not as the program writes them */
-    bool awaited;                   /* a process that a killed sweep has left trains it */
+    char message[1024];             /* why it diverged, failed, is damaged or was left out, one line; else empty */
+    bool held;                      /* another process trains it */
     bool over;                      /* it has ended or failed, as far as this process is concerned */
     double measured[MEASURE_COUNT]; /* once read; NaN where the run did not get that far */
     pid_t process;                  /* that trains it, started by this process; 0: none */
-    FILE *messages;                 /* a temporary file without a name: what that process writes to stderr */
 } SweepRun;
 
 #define NO_SETTING ((size_t)-1) /* a setting without a reference */
@@ -132,15 +129,19 @@ typedef struct {
     SweepSetting *settings; /* (setting_count) */
     size_t run_count, setting_count;
     size_t divisor_axis;        /* which of the swept keys is the divisor; axes.count: none */
-    const Directory *directory; /* the sweep's directory; locked, unless a share or a report reads it */
+    const Directory *directory; /* the sweep's directory; locked, unless a report reads it */
     ResultsDirectory *results;  /* of a new sweep; NULL for one that was there */
     Json *description;          /* run.json */
     size_t threads, slots;      /* threads of a run; runs at a time */
-    size_t share, shares;       /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
 } Sweep;                        /* large: keep it off small stacks */
 
-/* Returns whether there is nothing to train in a run. */
+/* Return whether a run has made its last step, and whether there is something to train. */
 static inline bool has_ended(const SweepRun *run) { return run->state == RUN_FINISHED || run->state == RUN_DIVERGED; }
+/* Returns whether its files are read for tables and pages. */
+static inline bool is_shown(const SweepRun *run) { return run->state != RUN_FAILED && run->state != RUN_DAMAGED; }
+static inline bool is_to_train(const SweepRun *run) {
+    return run->state == RUN_NOT_FINISHED || run->state == RUN_FAILED;
+}
 
 /* --- plan.c */
 
@@ -150,26 +151,17 @@ void sweep_plan(Sweep *sweep);
 /* Returns the name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the
    short name is also that of another swept key or of a column of summary.csv. */
 const char *sweep_key(const SweepAxes *axes, size_t axis);
-
-/* Reads the text of --share: "2/8", or "auto" for the environment of a batch system or of mpirun. Errors have status
-   STATUS_USAGE. *share counts from 0. */
-void share_read(const char *text, size_t *share, size_t *shares);
-/* Lists the runs that this process trains, in the order in which they start, and returns their number. A share has
-   every shares-th run of a fixed order: settings as if shuffled, the runs of a setting one after another. So these are
-   spread over as many shares as can be, and no share has all runs with one value of a key but by chance. */
-size_t share_runs(const Sweep *sweep, SweepRun *runs[RUNS_MAX]);
+/* Lists the runs in the order in which commands.txt has them: settings as if shuffled, the runs of a setting one after
+   another. So any part of the list has runs with many values of each key. */
+void sweep_shuffle(const Sweep *sweep, SweepRun *runs[RUNS_MAX]);
 
 /* --- directory.c */
 
-/* Plans the sweep of a directory and reads the states of its runs, also while they train; with `alone` it locks the
-   directory first. */
+/* Plans the sweep of a directory and reads its runs, also while they train; with `alone` it locks the directory first.
+   A run that was trained with another config than the sweep gives it is an error of status STATUS_USAGE. */
 Sweep *sweep_read(const char *directory, const SweepOptions *options, bool alone);
 /* Reads a sweep and what its runs measured. */
 const Sweep *sweep_view(const char *directory);
-/* Reads the state of a run that is now to be trained, and checks the run against its config. Unless it is for a share,
-   it first notes in run->awaited whether another process trains the run, and then reads nothing. If something has
-   changed since the sweep began, the error has status STATUS_USAGE. */
-void sweep_load_run(const Sweep *sweep, SweepRun *run);
 /* Makes the directory of a new sweep, or notes in run.json that the sweep is resumed. Writes configs/NAME.ini for each
    run that has not ended. */
 void sweep_open(Sweep *sweep);
@@ -177,6 +169,14 @@ void sweep_open(Sweep *sweep);
    ("running", "finished", "interrupted", "failed"), and `error` says what the sweep itself failed of, or is NULL. */
 void sweep_describe(const Sweep *sweep, const char *result, const char *error);
 void sweep_write_config(const Sweep *sweep, FILE *out);
+/* The words of the command that begins or resumes a run, ended by NULL, of which the first is the program's name. */
+typedef struct {
+    char *words[9], config[PATH_CAPACITY], directory[PATH_CAPACITY], threads[24];
+} RunWords;
+void sweep_words(const Sweep *sweep, const SweepRun *run, const char *place, RunWords *words);
+/* Writes the commands of runs that are to be trained, a line each, in the order of sweep_shuffle. They have absolute
+   paths. A path with a line end is an error of status STATUS_USAGE. */
+void sweep_write_commands(const Sweep *sweep, FILE *out);
 
 /* --- runner.c */
 
@@ -187,17 +187,15 @@ int sweep_train(Sweep *sweep);
 
 /* --- results.c */
 
-/* Reads from run.json how a run has ended. Where it does not say so, the state stays as it was. Returns whether the run
-   was started. */
-bool sweep_read_state(SweepRun *run);
-/* Reads what the run measured, from run.json and both logs; a run that was not started has measured nothing. If a file
-   is not as the program writes it, the error has status STATUS_USAGE. */
-void sweep_read_measures(void *run);
-/* Reads both. */
-void sweep_read_run(void *run);
-/* Records that a run has failed, with the reason. */
-void sweep_note_failure(SweepRun *run, const char *why);
-/* Reads what all runs measured, and summarizes it. A run whose files are not as the program writes them has failed. */
+/* Reads how a run has ended and what it measured, from run.json and both logs; a run that was not started has measured
+   nothing. Where run.json does not say how it ended, the state stays as it was. If a file is not as the program writes
+   it, the run is RUN_DAMAGED, with the reason. */
+void sweep_read_run(SweepRun *run);
+/* Sets the state of a run, with the reason. */
+void sweep_note(SweepRun *run, SweepRunState state, const char *why);
+/* Notes and returns whether another process trains the run. */
+bool sweep_find_holder(SweepRun *run);
+/* Reads all runs, and summarizes what they measured. */
 void sweep_read_back(Sweep *sweep);
 /* Computes the statistics of every setting; only runs that finished count. */
 void sweep_summarize(Sweep *sweep);

@@ -172,16 +172,46 @@ void why_figures(const RunFigures *run, Why *why) {
     say_limits(&f, why);
 }
 
+/* A log to be read, and what it has. */
+typedef struct {
+    const char *directory;
+    Log log;
+    size_t heads; /* rows a step; 0: one */
+    LogTable table;
+} LogOfRun;
+
+static void read_log(void *of_run) {
+    LogOfRun *l = of_run;
+    const LogTable table = logs_read_any(l->directory, l->log);
+    if (l->heads) log_whole_steps(&table, l->directory, l->heads);
+    l->table = table;
+}
+
+/* Says which log is left out. */
+static void say_damage(const Error *damage, Why *why) {
+    if (damage->status != STATUS_USAGE) error_raise_again(damage);
+    why_add(why_next(why), "Left out: %s.", damage->message);
+}
+
 void why_run(const char *directory, Why *why) {
     static Run run; /* large */
     run_open(&run, directory, NULL, 0, false);
     RunFigures figures = {.directory = run.directory,
                           .config = &run.config,
-                          .vocabulary = run.vocabulary.count,
                           .result = js_as_text(js_get(run.description, "result")),
                           .error = js_as_text(js_get(run.description, "error"))};
+    int64_t characters;
+    if (js_as_integer(js_get(run.description, "vocabulary"), &characters) && characters > 0 && characters <= UTF8_CODES)
+        figures.vocabulary = (size_t)characters;
     run_ngram_losses(directory, figures.baselines);
-    figures.metrics = logs_read_any(run.directory, LOG_METRICS);
-    figures.attention = logs_read_any(run.directory, LOG_ATTENTION);
+    const size_t heads = run.config.model.layers * run.config.model.heads;
+    LogOfRun metrics = {run.directory, LOG_METRICS, 0, {0}}, attention = {run.directory, LOG_ATTENTION, heads, {0}};
+    Error damage[2];
+    const bool has_metrics = protect(read_log, &metrics, &damage[0]),
+               has_attention = protect(read_log, &attention, &damage[1]);
+    figures.metrics = metrics.table;
+    figures.attention = attention.table;
     why_figures(&figures, why);
+    if (!has_metrics) say_damage(&damage[0], why);
+    if (!has_attention) say_damage(&damage[1], why);
 }

@@ -133,17 +133,19 @@ static void say_differences(const Ranking *r, Why *why) {
 
 /* Says which runs are in no mean. */
 static void say_unfinished(const Sweep *s, Why *why) {
-    size_t count[RUN_FAILED + 1] = {0};
+    size_t count[RUN_DAMAGED + 1] = {0};
     const SweepRun *first = NULL;
     for (size_t i = 0; i < s->run_count; i++) {
         count[s->runs[i].state]++;
         if (!first && s->runs[i].state != RUN_FINISHED) first = &s->runs[i];
     }
     if (!first) return;
-    why_add(why_next(why),
-            "Of %zu runs %zu diverged, %zu failed and %zu did not finish; they are in no mean. The first is %s%s%s.",
-            s->run_count, count[RUN_DIVERGED], count[RUN_FAILED], count[RUN_NOT_FINISHED], first->name,
-            *first->message ? ": " : "", first->message);
+    why_add(
+        why_next(why),
+        "Of %zu runs %zu diverged, %zu failed, %zu are damaged and %zu did not finish; they are in no mean. The first "
+        "is %s%s%s.",
+        s->run_count, count[RUN_DIVERGED], count[RUN_FAILED], count[RUN_DAMAGED], count[RUN_NOT_FINISHED], first->name,
+        *first->message ? ": " : "", first->message);
 }
 
 static void say_limits(const Ranking *r, Why *why) {

@@ -174,6 +174,12 @@ static char *write_word(char *end, const char *word) {
     return stpcpy(end, "'");
 }
 
+char *command_word(const char *word) {
+    char *text = memory_make(4 * strlen(word) + 3, 1, "a word");
+    write_word(text, word);
+    return text;
+}
+
 char *command_to_copy(const char *verb, const char *path) {
     const size_t verb_size = verb ? strlen(verb) + 1 : 0;
     char *text = memory_make(4 * (strlen(program_name) + strlen(path)) + verb_size + 8, 1, "a command"), *end = text;

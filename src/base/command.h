@@ -82,6 +82,9 @@ const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Comman
    base/memory.h. */
 char *command_to_copy(const char *verb, const char *path);
 
+/* Returns a word as a shell reads it, in quotation marks if it needs them: a block of base/memory.h. */
+char *command_word(const char *word);
+
 /* Returns the number of threads: --threads, or one per processor. */
 size_t command_threads(const Command *command);
 

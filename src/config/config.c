@@ -9,6 +9,7 @@
    line that is none of these is an error. */
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -285,3 +286,29 @@ ScaleDivisor config_divisor(const Config *config, size_t step) {
 }
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }
+
+/* Returns whether two values of a key are the same. The path of a text may be relative in one. */
+static bool is_same(const char *key, const char *a, const char *b) {
+    if (strcmp(a, b) == 0) return true;
+    if (strcmp(key, "data.corpus") != 0) return false;
+    char *x = realpath(a, NULL), *y = realpath(b, NULL);
+    const bool same = x && y && strcmp(x, y) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
+void config_check_same(const Config *given, const char *path, const Config *trained, const char *run) {
+    const double min_lr = given->train.min_lr;
+    char ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];
+    for (size_t key = 0; key < KEY_COUNT; key++) {
+        config_value_text(given, key, ours, sizeof ours);
+        config_value_text(trained, key, theirs, sizeof theirs);
+        if (key == key_at(KEY(train.min_lr)) && fabs(min_lr - trained->train.min_lr) < 1e-15 * min_lr)
+            continue; /* up to version 0.6.0, lr/10 was not rounded to its decimal digits */
+        if (!is_same(KEYS[key].full, ours, theirs))
+            usage_error("%.400s gives the run %s \"%s = %.100s\", but it was trained with \"%s = %.100s\": set back "
+                        "whichever of the two files was edited",
+                        path, run, KEYS[key].full, ours, KEYS[key].full, theirs);
+    }
+}

@@ -102,6 +102,10 @@ void config_load(Config *config, const SweepReader *sweep, const char *path, con
    been read from a file. An error begins with "[sweep]". */
 void config_with(const Config *config, size_t count, const size_t keys[], const char *const values[], Config *out);
 
+/* Raises an error of status STATUS_USAGE, which names a key and both values, if `run`, which was trained with
+   `trained`, would have another config by the file `path`, which gives it `given`. */
+void config_check_same(const Config *given, const char *path, const Config *trained, const char *run);
+
 /* Makes a config without [sweep] as config_load does, from the text of a file whose name is `name`. */
 void config_from_text(Config *config, const char *text, const char *name);
 

@@ -232,7 +232,6 @@ static void lock_directory(Run *run) {
 }
 
 void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive) {
-    char path[PATH_CAPACITY];
     int64_t threads;
     *run = (Run){0};
     results_name(run->directory, directory, 1);
@@ -247,6 +246,11 @@ void run_open(Run *run, const char *directory, const char *const *overrides, siz
     const bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
     run->threads = known ? (size_t)threads : 1;
     run->finished = result && strcmp(result, "finished") == 0;
+}
+
+void run_load_vocabulary(Run *run) {
+    char path[PATH_CAPACITY];
+    if (run->vocabulary.count) return;
     path_join(path, run->directory, "vocab.json");
     run->vocabulary = vocabulary_load(path);
 }
@@ -276,11 +280,13 @@ void run_compare(const Run *run, const Model *model, size_t step) {
 }
 
 void run_load_corpus(Run *run) {
+    run_load_vocabulary(run);
     run->corpus = config_corpus(&run->config, &run->vocabulary);
     description_check_corpus(run->description, run->directory, run->config.data.corpus, &run->corpus);
 }
 
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads) {
+    run_load_vocabulary(run);
     const ModelShape shape = model_shape(&run->config, run->vocabulary.count);
     model_make(model, &shape, max_batch ? max_batch : run->config.train.batch, threads, false);
     run->step = checkpoint_load(run, CHECKPOINT_LAST, model, (Moments){0}).step;

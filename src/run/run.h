@@ -56,12 +56,15 @@ void run_describe_end(const Run *run, const RunState *state, const char *result,
 
 /* Opens the directory of an existing run, with `overrides` ("section.key=value") for its config. `exclusive` excludes
    other processes until the run is released. A damaged directory, a process that writes there, and the directory of a
-   sweep are errors of status STATUS_USAGE. Loads neither the text nor the parameters. */
+   sweep are errors of status STATUS_USAGE. Loads neither the vocabulary nor the text nor the parameters. */
 void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive);
-/* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */
+/* Loads the vocabulary of an opened run, unless it is loaded. */
+void run_load_vocabulary(Run *run);
+/* Loads the vocabulary and the text of an opened run, which must be the one it was trained on: its fingerprint is in
+ * run.json. */
 void run_load_corpus(Run *run);
-/* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: train.batch),
-   with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
+/* Loads the vocabulary of an opened run and makes its model, without gradients, for up to `max_batch` sequences at a
+   time (0: train.batch), with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 
 /* run_compare raises an error unless all processes that train the run have the same version, kernels, config and text,

@@ -153,12 +153,14 @@ static void draw_again(Trainer *t) {
     write_page(t);
 }
 
-Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t count,
-                        const TrainOptions *options) {
+/* Opens a run, which must have the config of the file `path`, unless that is NULL. */
+static Trainer *resume(const char *directory, const Config *config, const char *path, const char *const *overrides,
+                       size_t count, const TrainOptions *options) {
     Trainer *t = memory_make(1, sizeof *t, "a run");
     t->options = options;
     check_overrides(overrides, count);
     run_open(&t->run, directory, overrides, count, true);
+    if (config) config_check_same(config, path, &t->run.config, t->run.directory);
     run_load_corpus(&t->run);
     trainer_make_arrays(t);
     t->state = checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, (Moments){t->optimizer.m, t->optimizer.v});
@@ -177,6 +179,18 @@ Trainer *trainer_resume(const char *directory, const char *const *overrides, siz
     t->logs = logs_resume(t->run.locked, t->state.step, t->state.log_size);
     run_resumed(&t->run, &t->model, t->state.step, options->command_line, options->progress);
     return t;
+}
+
+Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t count,
+                        const TrainOptions *options) {
+    return resume(directory, NULL, NULL, overrides, count, options);
+}
+
+Trainer *trainer_start_or_resume(const Config *config, const char *path, const TrainOptions *options) {
+    char run[PATH_CAPACITY];
+    path_join(run, options->out, "run.json");
+    if (!path_find(run)) return trainer_start(config, options);
+    return resume(options->out, config, path, NULL, 0, options);
 }
 
 size_t trainer_check(const Config *config, const TrainOptions *options, FILE *out) {

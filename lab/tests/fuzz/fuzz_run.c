@@ -1,5 +1,5 @@
 /* run.json of a run, as resume, eval, sample and attend open it and as a sweep and a page read it; and the same bytes
-   as run.json of a sweep, with the plan that shares take their runs from. */
+   as run.json of a sweep, with its plan. */
 #include "fuzz.h"
 #include "lab/sweep/sweep.h"
 #include "run/run.h"
@@ -8,7 +8,7 @@ static const Sweep *sweep;
 static Run run;
 
 static void view_sweep(void *directory) { sweep = sweep_view(directory); }
-static void read_run_of_sweep(void *of_sweep) { sweep_read_state(of_sweep); }
+static void read_run_of_sweep(void *of_sweep) { sweep_read_run(of_sweep); }
 static void open_run(void *directory) { run_open(&run, directory, NULL, 0, false); }
 
 static void read_as_sweep(const uint8_t *data, size_t size) {
