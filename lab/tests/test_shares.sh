@@ -1,5 +1,5 @@
 #!/bin/sh
-# A sweep by the shares that mpirun numbers (docs/cluster.md), of train and of train-mpi: the tables are those of one
+# A sweep by the shares that mpirun numbers (lab/docs/usage.md), of train and of train-mpi: the tables are those of one
 # process, also where the shares are stopped and started again. Needs MPI's compiler wrapper and launcher; without them it is
 # skipped, which is a failure with SKIP=no.
 set -u
