@@ -1,4 +1,4 @@
-/* What limits products by AMX's tiles (docs/gemm.md): how fast they are in registers, how long the first ones
+/* What limits products by AMX's tiles (lab/docs/bench.md): how fast they are in registers, how long the first ones
    take after a pause, and the clock at which tiles of zeros and of random numbers are multiplied. Two threads do the
    same; printed are medians of the first.
 

@@ -1,6 +1,6 @@
 /* How far apart two processors are: how long a cache line takes from one to the other, and how fast one of them writes
    cache lines that the other has read. Training on several threads depends on both, since every thread reads weights
-   and activations that others overwrite (docs/performance.md).
+   and activations that others overwrite (lab/docs/bench.md).
 
        gcc -O2 -fopenmp lab/bench/cores.c -o /tmp/cores && OMP_PROC_BIND=true /tmp/cores */
 #include <omp.h>

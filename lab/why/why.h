@@ -1,5 +1,5 @@
 /* Sentences about the divisor of an existing run or sweep, with figures from its files. Each figure is in the files:
-   config.ini, run.json and the logs, read through the modules that write these. docs/usage.md lists the subjects of
+   config.ini, run.json and the logs, read through the modules that write these. lab/docs/usage.md lists the subjects of
    the sentences, docs/formats.md defines their figures. */
 #pragma once
 
