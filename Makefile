@@ -56,7 +56,7 @@ TEST_FILES := $(wildcard tests/test_*.c lab/tests/test_*.c)
 TESTS := $(basename $(notdir $(TEST_FILES)))
 # Not on a Mac: functions of these tests stand in for system calls, and make those of Linux.
 TESTS := $(filter-out $(if $(HOMEBREW),test_checkpoint_faults test_failures test_lock test_resume test_shares),$(TESTS))
-DOUBLE_TESTS := $(filter test_gradient% test_ops,$(TESTS))
+DOUBLE_TESTS := $(filter test_gradients test_ops,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch test_plain test_theory,$(TESTS))
 FUZZ_FILES := $(wildcard tests/fuzz/fuzz_*.c lab/tests/fuzz/fuzz_*.c)

@@ -40,7 +40,7 @@ fixtures:
 fixtures-check:
 	$(PYTHON) tests/fixtures/make_fixtures.py --check
 
-RACES := $(addprefix build/clang-thread/test_,optimizer measure evaluate sample training determinism shards gradients_passes gradients_model gradients_measure)
+RACES := $(addprefix build/clang-thread/test_,optimizer measure evaluate sample training determinism shards gradients)
 
 # ThreadSanitizer is told what products read and write. Pictures are drawn by one thread and would take most of the time.
 ifeq ($(SANITIZER),thread)

@@ -93,17 +93,22 @@ static inline ModelShape shape_of(const Case *c) {
     return s;
 }
 
-static inline void setup(Setup *u, const Case *c, bool training) {
-    ModelShape shape = shape_of(c);
-    size_t B = c->B ? c->B : 3, T = c->batch_T ? c->batch_T : shape.T;
-    model_make(&u->model, &shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, training);
+/* Makes the model of a case, of this shape, and a batch of random tokens. */
+static inline void setup_shape(Setup *u, const Case *c, const ModelShape *shape) {
+    const size_t B = c->B ? c->B : 3, T = c->batch_T ? c->batch_T : shape->T;
+    model_make(&u->model, shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, true);
     engine_make(&u->engine, c->plain ? ENGINE_PLAIN : ENGINE_FAST, 1, &u->model);
     gradcheck_parameters(&u->model, c->init, SEED);
     u->ids = memory_make(2 * B * T, sizeof *u->ids, "the tokens");
     support_stream = 0; /* the same tokens for the same sizes */
-    random_tokens(u->ids, 2 * B * T, shape.V);
+    random_tokens(u->ids, 2 * B * T, shape->V);
     u->batch = (Batch){.tokens = u->ids, .targets = u->ids + B * T, .B = B, .T = T};
     u->micro_step = 9;
+}
+
+static inline void setup(Setup *u, const Case *c) {
+    const ModelShape shape = shape_of(c);
+    setup_shape(u, c, &shape);
 }
 
 static inline void teardown(Setup *u) {

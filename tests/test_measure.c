@@ -156,7 +156,7 @@ static const char *check_lines(Model *m, size_t B, const int32_t *tokens, size_t
             snprintf(expected, sizeof expected, "%zu,%zu,%zu,%.6g,%.6g,%.6g,%.6g,%.6g,", step, i / 2, i % 2,
                      heads[i].score_std, heads[i].score_max, heads[i].entropy, heads[i].max_weight, heads[i].saturated);
         assert_that(strncmp(line, expected, (size_t)length) == 0, "%.80s is not %s", line, expected);
-        line += strcspn(line, "\n") + 1; /* the rest is gradients: test_gradients_measure.c */
+        line += strcspn(line, "\n") + 1; /* the rest is gradients: test_gradients.c */
     }
     return line;
 }

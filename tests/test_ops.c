@@ -1,7 +1,6 @@
 /* The layers of ops/ in double precision, where gradients of a whole model do not show enough: their limits, dropout's
    masks, and attention with dropout against the naive O(T^2) form, for lengths below, at and above one tile of
-   queries. Gradients are compared with differences in test_gradients_model.c and test_gradients_scores.c, and with the
-   plain engine's in test_gradients_plain.c. */
+   queries. Gradients are compared with differences and with the plain engine's in test_gradients.c. */
 #include "support.h"
 
 #include "model/attention.h"

@@ -1,6 +1,6 @@
 /* The recall task: what a record is and what it depends on; that answers alone count, in the loss, in the accuracy and
    in the batches' means; and that a run learns it, and is resumed to the bit. Its gradients are in
-   test_gradients_model.c. */
+   test_gradients.c. */
 #include "shapes.h"
 #include "training.h"
 #include "training_pass.h"

@@ -1,5 +1,5 @@
 /* Other ways to score, apart from their gradients: rounding to a format, QK-clip over a whole step, and the head that
-   is named when a loss is not finite. Gradients are in test_gradients_scores.c, PyTorch's numbers in test_torch.c. */
+   is named when a loss is not finite. Gradients are in test_gradients.c, PyTorch's numbers in test_torch.c. */
 #include "support.h"
 #include "training_pass.h"
 

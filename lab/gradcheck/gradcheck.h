@@ -1,5 +1,5 @@
 /* The check of every parameter's gradient: what the backward pass computed against differences of the loss, sign and
-   all. Needs the double build; `./train gradcheck` and tests/test_gradients_model.c use it. lab/tests/test_mutants.sh
+   all. Needs the double build; `./train gradcheck` and tests/test_gradients.c use it. lab/tests/test_mutants.sh
    shows that it finds mistakes.
 
    The tolerance: |gradient - difference| <= GRADCHECK_TOLERANCE times the largest gradient of the row. A row whose
