@@ -175,10 +175,23 @@ static void page_while_training(void **state) {
     memory_release(mark);
 }
 
+/* A copy of a run that was made of hard links is resumed without a change of the original. */
+static void hard_links(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=20");
+    train("run", 1);
+    assert_true(shell("cp -al run copy && (cd run && find . -type f -exec cksum {} + | sort) >before"));
+    resume_with_key("copy", "train.steps=40");
+    assert_true(shell("(cd run && find . -type f -exec cksum {} + | sort) | cmp - before"));
+    assert_true(shell(
+        "tail -n 1 copy/metrics.csv | grep -q ^40, && [ $(wc -c <copy/samples.txt) -gt $(wc -c <run/samples.txt) ]"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TRAINING_TEST(metrics),     TRAINING_TEST(intervals),          TRAINING_TEST(attention_table),
         TRAINING_TEST(description), TRAINING_TEST(doubling_intervals), TRAINING_TEST(page_while_training),
+        TRAINING_TEST(hard_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,8 +157,10 @@ void sweep_words(const Sweep *s, const SweepRun *run, const char *place, RunWord
     snprintf(w->config, sizeof w->config, "%s%s/configs/%s.ini", here, place, run->name);
     snprintf(w->directory, sizeof w->directory, "%s%s/%s", here, place, run->name);
     snprintf(w->threads, sizeof w->threads, "%zu", s->threads);
-    char *words[] = {program_name, w->config, "--out",    w->directory, "--threads",
-                     w->threads,   "--quiet", "--resume", NULL};
+    char *words[] = {program_name, w->config,   "--out",
+                     w->directory, "--threads", w->threads,
+                     "--quiet",    "--resume",  directory_unlocked ? "--unlocked" : NULL,
+                     NULL};
     memcpy(w->words, words, sizeof w->words);
 }
 

@@ -171,7 +171,7 @@ void sweep_describe(const Sweep *sweep, const char *result, const char *error);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 /* The words of the command that begins or resumes a run, ended by NULL, of which the first is the program's name. */
 typedef struct {
-    char *words[9], config[PATH_CAPACITY], directory[PATH_CAPACITY], threads[24];
+    char *words[10], config[PATH_CAPACITY], directory[PATH_CAPACITY], threads[24];
 } RunWords;
 void sweep_words(const Sweep *sweep, const SweepRun *run, const char *place, RunWords *words);
 /* Writes the commands of runs that are to be trained, a line each, in the order of sweep_shuffle. They have absolute

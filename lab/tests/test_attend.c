@@ -26,6 +26,7 @@ static void attend_to(const char *text, size_t size) {
 static void make_run(void) {
     train("run", 1);
     run_open(&run, in("run"), NULL, 0, false);
+    run_load_vocabulary(&run);
 }
 
 static FILE *print_into(void) {

@@ -35,7 +35,7 @@ static void same_runs(const char *a, const char *b) {
     snprintf(
         script, sizeof script,
         "for run in %s %s; do (cd $run\n"
-        "  find . -type f ! -name '*.png' ! -name report.html | sort >../$run.names\n"
+        "  find . -type f ! -name '*.png' ! -name report.html ! -name owner | sort >../$run.names\n"
         "  cat vocab.json attention.csv samples.txt attention/*s checkpoint/best* >../$run.same\n"
         "  cut -d, -f 1,2,4- metrics.csv >../$run.metrics\n"
         "  grep -v '^out = ' config.ini >../$run.config\n"

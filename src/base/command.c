@@ -44,14 +44,18 @@ static size_t list_options(const Verb *verb, Command *command, Option all[OPTION
         {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
          &command->dry_run, 0, 0},
         {"force", NULL, "with --out: move what is there to DIR.old first", OPTION_SWITCH, &command->force, 0, 0},
+        {"unlocked", NULL, "write where locks do not work; no other process may write there", OPTION_SWITCH,
+         &directory_unlocked, 0, 0},
         {"threads", "N", "threads (default: one per processor)", OPTION_INTEGER, &command->threads, 1, THREADS_MAX},
         {"quiet", NULL, "no messages and no progress line", OPTION_SWITCH, &command->quiet, 0, 0},
         {"help", NULL, "print this text", OPTION_SWITCH, &command->help, 0, 0},
     };
+    const bool makes = verb->makes_runs,
+               accepted[] = {verb->takes_set, makes, makes, makes, makes || verb->by_ranks, true, true, true};
     size_t count = 0;
     for (const Option *o = verb->options; o && o->name; o++) all[count++] = *o;
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        if (i == 0 ? verb->takes_set : i > 3 || verb->makes_runs) all[count++] = shared[i];
+        if (accepted[i]) all[count++] = shared[i];
     return count;
 }
 

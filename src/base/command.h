@@ -59,9 +59,9 @@ typedef struct {
     const char *what;      /* the verb's help, in lines of at most 80 columns */
     const Option *options; /* of this verb alone, at most 12, ended by one without a name; NULL: none */
     bool takes_set;        /* accepts --set; every verb accepts --threads, --quiet and --help */
-    bool makes_runs;       /* accepts --out, --dry-run and --force */
+    bool makes_runs;       /* accepts --out, --dry-run, --force and --unlocked */
     bool many;             /* accepts more than one target */
-    bool by_ranks;         /* several processes may run it together (ranks/ranks.h) */
+    bool by_ranks;         /* several processes may run it together (ranks/ranks.h); accepts --unlocked */
     /* Runs the verb. Returns the signal that stopped it, or 0. NULL: it is not built in, which is an error. */
     int (*run)(const Command *command);
 } Verb;

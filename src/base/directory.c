@@ -19,30 +19,15 @@
 #include "base/machine.h"
 #include "base/memory.h"
 
-const Directory no_directory = {.fd = AT_FDCWD};
+const Directory no_directory = {.fd = AT_FDCWD, .owner = -1};
 
-/* Reads the owner's file. Returns false, with errno, where that fails. */
-static bool read_owner(int directory, char text[OWNER_TEXT]) {
-    const int file = openat(directory, OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) return false;
-    const ssize_t size = read(file, text, OWNER_TEXT - 1);
-    const int reason = errno;
-    close(file);
-    text[size > 0 ? size : 0] = 0;
-    errno = reason;
-    return size >= 0;
-}
+bool directory_unlocked;
 
-/* Returns whether `owner` is known to be missing, or the file of another process. */
-static bool is_lost(const Directory *d) {
-    char text[OWNER_TEXT];
-    if (!read_owner(d->fd, text)) return errno == ENOENT;
-    return strcmp(text, d->owner) != 0;
-}
-
+/* Empties the owner's file, which says that this process has ended, and releases the lock. */
 static void close_directory(void *block) {
     const Directory *d = block;
-    if (*d->owner && !is_lost(d)) unlinkat(d->fd, OWNER_FILE, 0);
+    if (d->locked && ftruncate(d->owner, 0) != 0) errno = 0; /* the text stays, as after a kill */
+    if (d->owner >= 0) close(d->owner);
     if (d->fd > 0) close(d->fd);
 }
 
@@ -54,6 +39,7 @@ Directory *directory_open(const char *path) {
         usage_error("%s is not the directory of a run: %s", path, strerror(errno));
     if (fd < 0) runtime_error("cannot open the directory %s: %s", path, strerror(errno));
     d->fd = fd;
+    d->owner = -1;
     memcpy(d->path, path, strlen(path) + 1);
     return d;
 }
@@ -127,132 +113,142 @@ void directory_empty(int fd) {
 
 bool owner_parse(const char *text, Owner *o) {
     char name[16], word[256];
-    *o = (Owner){.job = "-"};
+    *o = (Owner){0};
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         if (sscanf(line, "%15[a-z]%*1[ ]%255[^ \t\n]", name, word) != 2 || strlen(word) >= sizeof o->host) continue;
         if (strcmp(name, "host") == 0) memcpy(o->host, word, sizeof o->host);
-        if (strcmp(name, "job") == 0) memcpy(o->job, word, sizeof o->job);
         if (strcmp(name, "process") == 0) o->process = strtol(word, NULL, 10);
-        if (strcmp(name, "start") == 0) o->start = strtoull(word, NULL, 10);
     }
     return *o->host && o->process > 0 && o->process <= INT_MAX;
 }
 
-/* Returns this process. Its job is that of the scheduler that started it, with its index in an array of jobs. */
-static Owner describe_self(void) {
-    static const char *const jobs[][2] = {{"SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"},
-                                          {"SLURM_JOB_ID", NULL},
-                                          {"PBS_JOBID", "PBS_ARRAY_INDEX"},
-                                          {"LSB_JOBID", "LSB_JOBINDEX"},
-                                          {"JOB_ID", "SGE_TASK_ID"}};
-    Owner self = {.process = getpid(), .start = process_start(getpid())};
-    const char *job = NULL, *index = NULL;
-    if (gethostname(self.host, sizeof self.host - 1) != 0 || !*self.host) strcpy(self.host, "-");
-    for (size_t i = 0; i < sizeof jobs / sizeof *jobs && !job; i++) {
-        job = getenv(jobs[i][0]);
-        index = jobs[i][1] ? getenv(jobs[i][1]) : NULL;
-    }
-    const int length =
-        snprintf(self.job, sizeof self.job, "%s%s%s", job ? job : "", index ? "_" : "", index ? index : "");
-    if (!job || !*job || (size_t)length >= sizeof self.job || strpbrk(self.job, " \t\n\v\f\r")) strcpy(self.job, "-");
-    return self;
+static void own_host(char host[128]) {
+    memset(host, 0, 128);
+    if (gethostname(host, 127) != 0 || !*host) strcpy(host, "-");
 }
 
-/* Raises the error for a directory whose owner lives or may live. Its process is 0 while it has no file. */
-static _Noreturn void refuse(const Directory *d, const Owner *o) {
-    const Owner self = describe_self();
-    char job[160] = "";
-    if (strcmp(o->job, "-") != 0) snprintf(job, sizeof job, " (job %s)", o->job);
-    if (o->process == 0) usage_error("%s is in use: another process is writing there", d->path);
-    if (strcmp(o->host, self.host) == 0)
-        usage_error("%s is in use: process %ld%s is writing there; wait for it, or stop it", d->path, o->process, job);
-    usage_error("%s is in use: process %ld of %s%s is writing there; if that process is known to have ended, remove "
-                "%s/" OWNER_FILE,
-                d->path, o->process, o->host, job, d->path);
+/* Raises the error for a directory that another process holds. */
+static _Noreturn void refuse_held(const Directory *d, const char *text) {
+    Owner o;
+    char host[128];
+    own_host(host);
+    if (!owner_parse(text, &o)) usage_error("%s is in use: another process is writing there", d->path);
+    if (strcmp(o.host, host) == 0)
+        usage_error("%s is in use: process %ld is writing there; wait for it, or stop it", d->path, o.process);
+    usage_error("%s is in use: process %ld of %s is writing there; wait for it, or stop it", d->path, o.process,
+                o.host);
 }
 
-typedef enum { OWNER_NONE, OWNER_ENDED, OWNER_LIVES } OwnerState;
-
-/* Returns whether an owner on this host is known to have ended. */
-static bool has_ended(const Owner *o, const Owner *self) {
-    return o->process != 0 && strcmp(o->host, self->host) == 0 && !process_lives(o->process, o->start);
-}
-
-/* Finds the owner of an open directory. Asks for flock first, since a process holds it before it makes its file. An
-   empty file is that of a process that was killed as it made it. An owner on another host, which may live, is an
-   error. */
-static OwnerState find_owner(const Directory *d, Owner *other) {
-    char text[OWNER_TEXT] = "";
-    const Owner self = describe_self();
-    bool flocked = flock(d->fd, LOCK_EX | LOCK_NB) == 0, blocked = !flocked && errno == EWOULDBLOCK;
-    const bool there = read_owner(d->fd, text);
-    if (!there && errno != ENOENT) usage_error("cannot read %s/" OWNER_FILE ": %s", d->path, strerror(errno));
-    const bool known = owner_parse(text, other);
-    if (!known) *other = (Owner){.job = "-"};
-    /* Waits for a process that a killed owner was just starting: it holds the lock until its program begins. */
-    for (int tries = 0; blocked && has_ended(other, &self) && tries < 100; tries++) {
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        flocked = flock(d->fd, LOCK_EX | LOCK_NB) == 0;
-        blocked = !flocked;
-    }
-    if (blocked) return OWNER_LIVES;
-    if (!there) return OWNER_NONE;
-    if (!known && flocked && !*text) return OWNER_ENDED;
-    if (!known)
+/* Checks the text of an owner's file that nobody has locked. */
+static void check_text(const Directory *d, const char *text) {
+    Owner o;
+    char host[128];
+    if (!*text || directory_unlocked) return; /* its process has ended, or the user says so */
+    own_host(host);
+    if (!owner_parse(text, &o))
         usage_error("%s/" OWNER_FILE " does not name a process, as this program writes it there: if no process trains "
                     "in that directory, remove the file",
                     d->path);
-    if (strcmp(other->host, self.host) == 0) return flocked || has_ended(other, &self) ? OWNER_ENDED : OWNER_LIVES;
-    if (strcmp(other->job, self.job) != 0 || strcmp(self.job, "-") == 0) refuse(d, other);
-    return OWNER_ENDED;
+    if (strcmp(o.host, host) != 0)
+        usage_error("%s was in use by process %ld of %s, which has not said that it ended: if it has, add --unlocked",
+                    d->path, o.process, o.host);
 }
 
-/* Makes the file, which must be new, and writes this process into it. */
-static void make_owner(Directory *d) {
-    const Owner self = describe_self();
+/* Opens the owner's file, with these flags beside. Returns the number of its names, 0 if there is no such file. */
+static nlink_t open_owner(Directory *d, int flags) {
+    struct stat info;
+    d->owner = openat(d->fd, OWNER_FILE, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0666);
+    if (d->owner < 0 && errno == ENOENT) return 0;
+    const bool known = d->owner >= 0 && fstat(d->owner, &info) == 0;
+    if (known && S_ISREG(info.st_mode)) return info.st_nlink;
+    usage_error("cannot write %s/" OWNER_FILE ": %s", d->path, known ? "it is not a regular file" : strerror(errno));
+}
+
+/* Asks for the lock, a few times, since a process that only asks whether it is held has it for an instant. Returns 0,
+   or the reason why not. */
+static int ask(int file, int tries) {
+    while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK || --tries <= 0) return errno;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return 0;
+}
+
+/* Locks the owner's file, or raises the error for one that cannot be locked. */
+static void lock_owner(const Directory *d, int tries) {
     char text[OWNER_TEXT];
-    const int length = snprintf(text, sizeof text, "host %s\nprocess %ld\nstart %llu\njob %s\n", self.host,
-                                self.process, self.start, self.job);
-    const int file = openat(d->fd, OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (file < 0 && errno == EEXIST) refuse(d, &(Owner){.job = "-"});
-    if (file < 0) runtime_error("cannot write %s/" OWNER_FILE ": %s", d->path, strerror(errno));
+    const int reason = ask(d->owner, tries);
+    const ssize_t size = pread(d->owner, text, OWNER_TEXT - 1, 0);
+    text[size > 0 ? size : 0] = 0;
+    if (reason == EWOULDBLOCK) refuse_held(d, text);
+    if (reason != 0 && !directory_unlocked)
+        usage_error("%s cannot be locked (%s): if no other process writes there, add --unlocked", d->path,
+                    strerror(reason));
+    check_text(d, text);
+}
+
+/* Gives the directory an owner's file of its own, in place of one that has another name elsewhere, as in a copy made of
+   hard links. */
+static void replace_owner(Directory *d) {
+    static const char NEW[] = OWNER_FILE ".new";
+    close(d->owner);
+    d->owner = -1;
+    unlinkat(d->fd, NEW, 0);
+    const int own = openat(d->fd, NEW, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (own >= 0) close(own);
+    if (own < 0 || renameat(d->fd, NEW, d->fd, OWNER_FILE) != 0)
+        runtime_error("cannot write %s/" OWNER_FILE ": %s", d->path, strerror(errno));
+    open_owner(d, O_CREAT);
+}
+
+/* Returns whether `owner` is another file than the one that was locked. */
+static bool is_lost(const Directory *d) {
+    struct stat locked, there;
+    if (fstat(d->owner, &locked) != 0) return false;
+    if (fstatat(d->fd, OWNER_FILE, &there, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+    return locked.st_dev != there.st_dev || locked.st_ino != there.st_ino;
+}
+
+/* Writes this process into the owner's file. */
+static void write_owner(const Directory *d) {
+    char text[OWNER_TEXT], host[128], start[32] = "-";
+    const time_t now = time(NULL);
+    struct tm utc;
+    own_host(host);
+    strftime(start, sizeof start, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    const int length = snprintf(text, sizeof text, "host %s\nprocess %ld\nstart %s\n", host, (long)getpid(), start);
     errno = ENOSPC; /* the reason of a write that is cut short, which sets none */
-    const bool written = write(file, text, (size_t)length) == length;
-    const int reason = errno;
-    close(file);
-    if (!written) unlinkat(d->fd, OWNER_FILE, 0);
-    if (!written) runtime_error("cannot write %s/" OWNER_FILE ": %s", d->path, strerror(reason));
-    memcpy(d->owner, text, sizeof text);
+    if (ftruncate(d->owner, 0) != 0 || pwrite(d->owner, text, (size_t)length, 0) != length)
+        runtime_error("cannot write %s/" OWNER_FILE ": %s", d->path, strerror(errno));
 }
 
 Directory *directory_lock(const char *path) {
-    Owner other;
+    enum { TRIES = 20 };
     Directory *d = directory_open(path);
-    const OwnerState state = find_owner(d, &other);
-    if (state == OWNER_LIVES) refuse(d, &other);
-    /* Between opening it and flock, another process may have moved the directory and made a new one (--force). */
-    if (!directory_in_place(d)) usage_error("%s is in use: it was moved just now", path);
-    if (state == OWNER_ENDED) unlinkat(d->fd, OWNER_FILE, 0);
-    make_owner(d);
+    if (open_owner(d, O_CREAT) > 1) replace_owner(d);
+    lock_owner(d, TRIES);
+    /* Meanwhile another process may have moved the directory and made a new one (--force). */
+    if (!directory_in_place(d) || is_lost(d)) usage_error("%s is in use: it was moved just now", path);
+    d->locked = true;
+    write_owner(d);
     return d;
 }
 
-/* Returns whether the directory at `path` has an owner that lives or, if `refuses`, raises the error for it. Without
-   the file it does not ask for flock, which would refuse the directory to a process that starts. */
-static bool has_owner(const char *path, bool refuses) {
+void directory_check_free(const char *path) {
     const size_t mark = memory_mark();
-    Owner other;
-    const Directory *d = directory_open(path);
-    const bool none = faccessat(d->fd, OWNER_FILE, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
-    const bool lives = !none && find_owner(d, &other) == OWNER_LIVES;
-    if (lives && refuses) refuse(d, &other);
+    Directory *d = directory_open(path);
+    if (open_owner(d, 0)) lock_owner(d, 1);
     memory_release(mark);
-    return lives;
 }
 
-void directory_check_free(const char *path) { has_owner(path, true); }
-
-bool directory_held(const char *path) { return has_owner(path, false); }
+bool directory_held(const char *path) {
+    const size_t mark = memory_mark();
+    Directory *d = directory_open(path);
+    d->owner = openat(d->fd, OWNER_FILE, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool held = d->owner >= 0 && ask(d->owner, 1) == EWOULDBLOCK;
+    memory_release(mark);
+    return held;
+}
 
 void directory_check(const Directory *d) {
     if (!directory_in_place(d))
@@ -260,7 +256,7 @@ void directory_check(const Directory *d) {
             "%s was moved or removed while it trained: this process ends here, and what it has saved is where "
             "that directory is now",
             d->path);
-    if (*d->owner && is_lost(d))
+    if (d->locked && is_lost(d))
         runtime_error("%s/" OWNER_FILE " was removed, or replaced by another process, while this one trained: this one "
                       "ends here",
                       d->path);

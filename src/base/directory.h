@@ -1,16 +1,12 @@
 /* Directories of results. A directory is opened once, and every write goes through its descriptor. If it is moved while
    the program runs, or a link is put in its place, nothing is written where its path leads then.
 
-   Locks keep two processes from writing into one directory. A process holds two, since one is not enough:
-
-   - flock, which the system releases when the process ends. On some file systems of clusters flock fails, on others it
-     works only between processes of one machine.
-   - the file `owner` in the directory, made with O_EXCL: only one process can make it, on NFS too. It names the host,
-     the process with its start time, and the scheduler's job (docs/formats.md).
-
-   An owner on this host has ended if flock is granted or, where flock fails, if its process no longer runs. It is then
-   replaced, and so is an owner of this very job on another host, since a scheduler starts a job anew only when it has
-   ended. Any other owner is an error that names it, with the file to remove. Time alone never ends a lock. */
+   Two processes never write into one directory: a process holds flock on the file `owner` in it, which is never
+   removed. It is open for writing, since NFS passes a lock on to its server for such files alone. The system releases
+   the lock when the process ends. The text of the file names the process, for the message to others; a process that
+   ends empties it. So a text that names another host, of which no lock is left, is of a machine that has crashed, or of
+   one whose locks do not reach this one. It is refused, as is a file system that has no locks, unless the user says
+   that no other process writes there (--unlocked). */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +18,8 @@ enum { PATH_CAPACITY = 4096, RESULTS_PATH = 2048, OWNER_TEXT = 512 };
 typedef struct {
     int fd;
     char path[RESULTS_PATH]; /* as it was opened */
-    char owner[OWNER_TEXT];  /* text of the file `owner` that this process wrote; empty: not locked */
+    int owner;               /* the file `owner`; -1: not open */
+    bool locked;             /* by this process */
 } Directory;
 /* For a file that belongs to no directory of results: its name is a path, on which links are followed. */
 extern const Directory no_directory;
@@ -49,25 +46,27 @@ void directory_empty(int fd);
 
 /* --- locks */
 
-/* Opens the directory at `path`, which exists, and locks it until it is released. If another process holds it, or if
-   `owner` is not a file of this program, raises an error of status STATUS_USAGE. */
+/* Set by --unlocked: directories are written to where locks do not work, and where another host has left its name. */
+extern bool directory_unlocked;
+
+/* Opens the directory at `path`, which exists, and locks it until it is released. If another process holds it, if it
+   cannot be locked, or if `owner` is not a file of this program, raises an error of status STATUS_USAGE. */
 Directory *directory_lock(const char *path);
 /* Raises the error that directory_lock would raise now. Writes nothing. */
 void directory_check_free(const char *path);
-/* Returns whether a process that is known to live holds the directory, so that one can wait for its end. Of an owner
-   that may live, raises the error of directory_lock. */
+/* Returns whether another process holds the directory. */
 bool directory_held(const char *path);
 
-/* Checks that the directory's path still leads to it and, if it is locked, that `owner` still names this process. If
-   not, raises an error of status STATUS_FAILED. Whoever writes results calls this before they get their name. */
+/* Checks that the directory's path still leads to it and, if it is locked, that `owner` is still the file that was
+   locked. If not, raises an error of status STATUS_FAILED. Whoever writes results calls this before they get their
+   name. */
 void directory_check(const Directory *directory);
 
 #define OWNER_FILE "owner"
 typedef struct {
-    char host[128], job[128]; /* job: "-" for none */
+    char host[128];
     long process;
-    unsigned long long start; /* 0: unknown */
 } Owner;
-/* Reads the text of an owner's file: lines of a name and a word. Returns false without `host` and `process`. `start`
-   and `job` may be missing, and a line of any other name is ignored. */
+/* Reads the text of an owner's file: lines of a name and a word. Returns false without `host` and `process`. A line of
+   any other name is ignored. */
 bool owner_parse(const char *text, Owner *owner);

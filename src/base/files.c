@@ -91,15 +91,6 @@ static FILE *open_stream(int parent, const char *name, int flags) {
     return stream;
 }
 
-FILE *file_update(const Directory *d, const char *name) {
-    char path[PATH_CAPACITY];
-    path_join(path, d->path, name);
-    const char *wrong = not_writable(d->fd, name);
-    FILE *file = wrong ? NULL : open_stream(d->fd, name, O_RDWR);
-    if (!file) runtime_error("cannot write %s: %s", path, wrong ? wrong : strerror(errno));
-    return file;
-}
-
 /* Returns whether the new file still has its name. It lost it if another process writes the same file. */
 static bool has_name(const FileWriter *w) {
     struct stat begun, there;
@@ -150,6 +141,28 @@ void file_write(const Directory *d, const char *name, const void *data, size_t s
     FileWriter *writer = file_writer_open(d, name);
     if (size) fwrite(data, 1, size, writer->stream);
     file_writer_commit(writer);
+}
+
+/* Puts a copy of an open file, of this size, into its place. */
+static void replace_by_copy(const Directory *d, const char *name, FILE *file, size_t size) {
+    char *bytes = memory_make(size, 1, "a copy of a file");
+    if (fread(bytes, 1, size, file) != size) runtime_error("cannot read %s/%s: %s", d->path, name, strerror(errno));
+    file_write(d, name, bytes, size);
+    memory_free(bytes);
+}
+
+FILE *file_update(const Directory *d, const char *name) {
+    char path[PATH_CAPACITY];
+    struct stat info;
+    path_join(path, d->path, name);
+    for (bool copied = false;; copied = true) {
+        const char *wrong = not_writable(d->fd, name);
+        FILE *file = wrong ? NULL : open_stream(d->fd, name, O_RDWR);
+        if (!file) runtime_error("cannot write %s: %s", path, wrong ? wrong : strerror(errno));
+        if (fstat(fileno(file), &info) != 0 || info.st_nlink < 2 || copied) return file;
+        replace_by_copy(d, name, file, (size_t)info.st_size);
+        fclose(file);
+    }
 }
 
 void path_join(char out[PATH_CAPACITY], const char *directory, const char *name) {

@@ -19,7 +19,8 @@ size_t input_read(const char **given, char *input, size_t capacity, bool with_re
    "checkpoint/last.safetensors". No link is followed on the way. With no_directory, the name is a path. */
 
 /* Opens a file that is read and written in place, and makes it if it is missing. Any file of that name must be regular.
-   The caller closes it. */
+   One that has another name elsewhere, as in a copy made of hard links, is replaced by a copy of its own. The caller
+   closes it. */
 FILE *file_update(const Directory *directory, const char *name);
 
 /* Writes a file under a new name in the same directory, flushes it (fsync), renames it, and flushes the directory. An

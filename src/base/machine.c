@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,30 +150,6 @@ size_t memory_peak(void) {
 #else
     return (size_t)usage.ru_maxrss * 1024;
 #endif
-}
-
-unsigned long long process_start(long process) {
-#ifdef __linux__
-    char path[64], text[1024], state, start[24];
-    snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    FILE *file = fopen(path, "r");
-    const size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file) fclose(file);
-    text[size] = 0;
-    const char *end = strrchr(text, ')'); /* of the program's name, which may be anything */
-    if (end && sscanf(end + 1,
-                      " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %23s", /* proc(5) */
-                      &state, start) == 2)
-        return state == 'Z' || state == 'X' ? ULLONG_MAX : strtoull(start, NULL, 10);
-#else
-    (void)process;
-#endif
-    return 0;
-}
-
-bool process_lives(long process, unsigned long long start) {
-    const unsigned long long now = process_start(process);
-    return (kill((pid_t)process, 0) == 0 || errno == EPERM) && (start == 0 || now == 0 || start == now);
 }
 
 /* The program's file, and its path; -1 and "" until they are known. */

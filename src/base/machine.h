@@ -29,13 +29,6 @@ size_t memory_of_machine(void);
 /* Returns the peak memory of this process in bytes. */
 size_t memory_peak(void);
 
-/* Returns the time at which a process of this system started, in units of the system; 0 if there is no such process or
-   the system does not say. Of a process that has ended, but whose parent has not waited for it, returns the largest
-   number, which no other process has. */
-unsigned long long process_start(long process);
-/* Returns whether a process with this number and this start time runs; a start of 0 means any time. */
-bool process_lives(long process, unsigned long long start);
-
 /* Opens the program's file, so that program_start runs the same program after the file was replaced. main calls it
    before anything else; a later call does nothing. */
 void program_open(void);

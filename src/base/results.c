@@ -100,13 +100,12 @@ static void empty_beginning(void *block) {
     if (r->made && !r->begun) directory_empty(r->directory->fd);
 }
 
-/* Removes the empty directory, and moves back the old one. */
-static void restore_place(void *block) {
+/* Removes the empty directory, and says where the old one is. */
+static void remove_place(void *block) {
     const ResultsDirectory *r = block;
     if (r->begun) return;
     if (r->made) rmdir(r->path);
-    if (*r->old && (path_exists(r->path) || rename(r->old, r->path) != 0))
-        error_append("; what stood in %s is now in %s", r->path, r->old);
+    if (*r->old) error_append("; what stood in %s is now in %s", r->path, r->old);
 }
 
 /* Makes the first directory of that name that is free. */
@@ -144,7 +143,7 @@ static void make_named(ResultsDirectory *r, const char *out, bool force) {
 }
 
 ResultsDirectory *results_make(const char *out, const char *log_out, bool force) {
-    ResultsDirectory *r = memory_make_undone(sizeof *r, restore_place, "the directory of results");
+    ResultsDirectory *r = memory_make_undone(sizeof *r, remove_place, "the directory of results");
     if (out) make_named(r, out, force);
     else make_next(r, log_out);
     ResultsDirectory **beginning = memory_make_undone(sizeof(void *), empty_beginning, "the directory of results");

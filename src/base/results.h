@@ -1,9 +1,8 @@
 /* The directory of a run, a sweep or theory: where it may be made, and its run.json.
 
    Existing results are never removed. --force moves the directory of a run, a sweep or theory to the first free name of
-   PATH.old, PATH.old-2, PATH.old-3, ... It stays there also if the new results are never completed; it is moved back
-   only if they could not begin. A program that is killed between the move and making the new directory leaves only
-   PATH.old.
+   PATH.old, PATH.old-2, PATH.old-3, ... It stays there, also if the new results never begin. What can be refused is
+   refused before.
 
    A directory is *unused* if it is empty, or if results were begun in it and never had a run.json: it has run.json.new
    and no run.json. A program that is killed at that time leaves such a directory. New results are made in it, over
@@ -28,8 +27,8 @@ typedef struct {
    `force` is needed, and it must be a directory, not a symbolic link, that holds our run.json. No process may train in
    it nor, if it is a sweep, in one of its runs. Anything else is an error of status STATUS_USAGE. If `out` is NULL,
    makes the first free one of log_out, log_out-2, log_out-3, ... Writes an empty run.json.new there, which marks the
-   directory as a beginning. An error before results_begin undoes all: it removes a directory that was made here with
-   all that is in it, and moves back the old one. */
+   directory as a beginning. An error before results_begin removes a directory that was made here with all that is in
+   it, and says where the old one is. */
 ResultsDirectory *results_make(const char *out, const char *log_out, bool force);
 /* Writes run.json: the results have begun, and all their first files are there. */
 void results_begin(ResultsDirectory *results, const Json *description);

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     snprintf(of_sweep.directory, sizeof of_sweep.directory, "%s", fuzz_directory());
     fuzz_answer(read_run_of_sweep, &of_sweep);
     if (fuzz_answer(open_run, (char *)fuzz_directory())) {
-        REQUIRE(run.threads > 0 && run.vocabulary.count == 3);
+        REQUIRE(run.threads > 0);
         REQUIRE(memchr(run.config.name, 0, sizeof run.config.name));
     }
     memory_release(mark);
