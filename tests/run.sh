@@ -16,12 +16,12 @@ export logs
 # shellcheck disable=SC2016 # for the inner shell to expand
 printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" ${PINNED:+--process-slot-var=slot} -I {} sh -c '
     [ -z "${slot-}" ] || taskset -cp "$slot" $$ >/dev/null
-    log=$logs/$(basename "{}") begin=$(date +%s)
+    log=$logs/$(echo "{}" | tr / +) begin=$(date +%s)
     { printf "== %s\n" "{}" && "./{}"; } >"$log.out" 2>&1 && : >"$log.passed" || : >"$log.failed"
     cat "$log.out"
     echo "== {}: $(($(date +%s) - begin)) s"'
 passed=$(find "$logs" -name '*.passed' | grep -c .)
-failed=$(find "$logs" -name '*.failed' | sed 's,.*/\(.*\)\.failed,\1,' | sort | tr '\n' ' ')
+failed=$(find "$logs" -name '*.failed' | sed 's,.*/\(.*\)\.failed,\1,' | sort | tr '+\n' '/ ')
 # cmocka names a test that it skips in a line of its own, and again in a list at the end.
 skipped=$(sed -n 's/^\[  SKIPPED \] \([a-z_0-9]*\)$/\1/p' "$logs"/*.out | sort -u | tr '\n' ' ')
 [ -z "$failed" ] || printf '\nFAILED: %s\n' "$failed"
