@@ -206,7 +206,7 @@ refuses 2 'runs/tiny is a directory of results, not a config; to resume it: ./tr
 # --- force: what was there is whole in DIR.old, however the new one ends
 echo mine >ours/notes.txt
 cp -a ours whole
-moves_or_nothing tiny.ini
+moves_though_full tiny.ini
 ends 3 ./train tiny.ini --out ours/ --force --set train.lr=1e6 --set train.grad_clip=0 --set train.optimizer=sgd
 was_moved ours.old whole
 check "the result in ours/run.json" diverged "$(result_of ours)"

@@ -146,8 +146,8 @@ rm -r swept damaged report.html other.html
 # --- force: what was there is whole in DIR.old, however the new one ends
 echo mine >ours/notes.txt
 cp -a ours whole
-moves_or_nothing sweep sweep.ini
-moves_or_nothing theory --d-k 1 --samples 2 --csv
+moves_though_full sweep sweep.ini
+moves_though_full theory --d-k 1 --samples 2 --csv
 ends 0 ./train sweep sweep.ini --out ours --force
 was_moved ours.old whole
 check_files ours/summary.csv
@@ -250,7 +250,7 @@ prints 0 '^    x  �  \[  3  1  m  y  �  z$' ./train attend escapes --show --
 check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_ALL=C grep -c '[[:cntrl:]]')"
 waits_for_input attend ours --text -
 
-# --- sweep, moved: a sweep and a share of one, whose directory is moved while a run trains there, with another in its place
+# --- sweep, moved: a sweep whose directory is moved while a run trains there, with another in its place
 set -- --quiet --set train.steps=1000000 --set log.every=1
 begin moved/scale_divisor=none/metrics.csv 30 ./train sweep sweep.ini --out moved --jobs 1 "$@"
 mv moved moved.old
@@ -260,42 +260,35 @@ moved sweep moved
 whole sweep moved.old/scale_divisor=none
 rm -r moved moved.old
 
-./train sweep sweep.ini --prepare --out moved "$@" >"$said/tables"
-begin moved/scale_divisor=sqrt_dk/metrics.csv 30 ./train sweep moved --share 1/1 --jobs 1 --quiet
-mv moved moved.old
-./train sweep sweep.ini --prepare --out moved --quiet >"$said/tables" || fail "a prepared sweep in the place of another" 0 $?
-(cd moved && listing) >"$said/before"
-moved share moved
-whole share moved.old/scale_divisor=sqrt_dk
-rm -r moved moved.old
-
-# --- sweep: a sweep by shares
-ends 0 "$train" sweep sweep.ini --prepare --out shared --quiet
+# --- sweep: the commands of its runs, and its tables while some are missing
+ends 0 "$train" sweep sweep.ini --prepare --out "it's prepared" --quiet
 check "runs prepared" 2 "$(cat "$said/out")"
-check "a config for each run" "scale_divisor=none.ini scale_divisor=sqrt_dk.ini" "$(cd shared/configs && echo *.ini)"
-refuses 2 'sweep.ini is not the directory of a sweep: make one with .* sweep CONFIG.ini --prepare' "$train" sweep sweep.ini --share 1/2
-refuses 2 '--share takes I/N with I from 1 to N, as 2/8, or auto, not "3/2"' "$train" sweep shared --share 3/2
-refuses 2 '--share auto: neither SLURM_ARRAY_TASK_ID nor' env -u SLURM_ARRAY_TASK_ID -u OMPI_COMM_WORLD_RANK -u PMI_RANK \
-    "$train" sweep shared --share auto
-refuses 2 '--share takes a sweep as it was prepared: leave out --set' "$train" sweep shared --share 1/2 --set lr=1
-refuses 2 '--share takes .*: leave out --tables' "$train" sweep shared --share 1/2 --tables
-refuses 2 '--tables takes .*: leave out --prepare' "$train" sweep shared --tables --prepare
-refuses 2 'there is no option --share here' "$train" resume shared --share 1/2
-ends 0 "$train" sweep shared --tables
-check_match "what is missing" '^2 of 2 runs did not finish; to resume: .*resume shared$' "$(cat "$said/out")"
-ends 0 env SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_STEP=3 "$train" sweep shared --share auto
-check_match "a share" '^1 of the 2 runs in shared have ended' "$(cat "$said/out")"
-ends 0 "$train" sweep shared --tables
-check_match "what is missing" '^1 of 2 runs did not finish; to resume: .*resume shared$' "$(cat "$said/out")"
+cd "it's prepared" || exit 1
+check "a config for each run" "scale_divisor=none.ini scale_divisor=sqrt_dk.ini" "$(cd configs && echo *.ini)"
+check "a command for each run" "2 exec" "$(grep -c '' commands.txt) $(cut -d ' ' -f 1 commands.txt | uniq)"
+(cd / && sed -n 2p "$OLDPWD/commands.txt" | sh >"$said/out" 2>"$said/err")
+check "the status of a command" 0 $?
+cd ..
+ends 0 "$train" sweep "it's prepared"
+check_match "what is missing" '^1 of 2 runs did not finish; to resume: .*resume ' "$(cat "$said/out")"
 check_match "its name" '^  scale_divisor=.*: not finished$' "$(cat "$said/out")"
-check "the result in shared/run.json" running "$(result_of shared | tail -n 1)"
-ends 0 "$train" sweep shared --share 2/2
-check_match "the other share" '^2 of the 2 runs in shared have ended' "$(cat "$said/out")"
-ends 0 "$train" sweep shared --tables --quiet
-check "the last line of the tables" "table of runs:   shared/summary.csv" "$(tail -n 1 "$said/out")"
-check "the result in shared/run.json" finished "$(result_of shared | tail -n 1)"
-for run in shared/scale*; do check "config.ini of $run" "$(cat "shared/configs/${run##*/}.ini")" "$(cat "$run/config.ini")"; done
-ends 0 "$train" sweep shared --share 1/1
+check "its command" "$(sed -n 1p "it's prepared/commands.txt")" "$(tail -n 1 "$said/out")"
+check "the result in run.json" running "$(result_of "it's prepared" | tail -n 1)"
+xargs -d '\n' -P 2 -I {} sh -c '{}' <"it's prepared/commands.txt" >"$said/out" 2>"$said/err"
+check "all commands, one of a run that has finished" "0 1" "$? $(grep -c 'has already finished' "$said/out")"
+ends 0 "$train" sweep "it's prepared" --tables --quiet
+check "the last line of the tables" "table of runs:   it's prepared/summary.csv" "$(tail -n 1 "$said/out")"
+check "the result in run.json" finished "$(result_of "it's prepared" | tail -n 1)"
+for run in "it's prepared"/scale*; do
+    check "config.ini of $run" "$(cat "it's prepared/configs/${run##*/}.ini")" "$(cat "$run/config.ini")"
+done
+# --resume is for the config that the run has, and for a place that --out names.
+refuses 2 '--resume continues the run that --out names: add --out DIR' "$train" tiny.ini --resume
+refuses 2 'tiny.ini gives the run .*none "attention.scale_divisor = sqrt_dk", but it was trained with "attention.scale_divisor = none"' \
+    "$train" tiny.ini --resume --out "it's prepared/scale_divisor=none"
+refuses 2 'sweep.ini is not the directory of a sweep: make one with .* sweep CONFIG.ini --prepare' "$train" sweep sweep.ini --tables
+refuses 2 'made from its directory as it is: leave out --set; to train its runs: ' "$train" sweep "it's prepared" --set lr=1
+refuses 2 'made from its directory as it is: leave out --prepare' "$train" sweep "it's prepared" --tables --prepare
 
 # --- sweep: runs that diverge
 ends 0 ./train sweep sweep.ini --set train.optimizer=sgd --set train.lr=1e6 --set train.grad_clip=0 --quiet --out diverging
@@ -350,8 +343,9 @@ for signal in INT:130 TERM:143 KILL:137; do
         check "its result" interrupted "$(result_of "$out")"
         check_files "$out/summary.csv"
     fi
+    # the runs of one that was killed go on, and are left to their processes
+    for run in "$out"/scale*; do flock -w 60 "$run/owner" true; done
     ends 0 ./train resume "$out"
-    # the runs of one that was killed go on: they may all have ended by now
     notes "^(resuming sweep in $out|$out has finished)"
     check "$out/summary.csv" "$(sed 's/,[^,]*$//' swept/summary.csv)" "$(sed 's/,[^,]*$//' "$out/summary.csv")"
     check "$out/config.ini" "$(cat swept/config.ini)" "$(cat "$out/config.ini")"
@@ -362,8 +356,7 @@ ends 0 ./train tiny.ini --quiet --out "my run"
 ends 0 ./train why "my run"
 check_match "stdout of: $name" "./train 'my run/config.ini' --set attention.scale_divisor=" "$(tr '\n' ' ' <"$said/out")"
 ends 0 ./train sweep sweep.ini --prepare --out "my sweep"
-notes "a part of it: ./train sweep 'my sweep' --share I/N"
-prints 0 "the tables: ./train sweep 'my sweep' --tables" ./train sweep "my sweep" --share 1/2
+notes "the commands of its runs are the lines of my sweep/commands.txt"
 prints 0 "to resume: ./train resume 'my sweep'" ./train sweep "my sweep" --tables
 refuses 2 "continue that sweep with ./train resume 'my sweep'" ./train sweep sweep.ini --out "my sweep"
 refuses 2 "name a new or an empty directory: ./train export 'my run' --hf DIR" ./train export "my run"
@@ -484,7 +477,7 @@ check "rows of a theory.csv made with --force" 9 "$(grep -c '' theory/theory.csv
 # The files of a theory that was killed are no reason to refuse the next.
 mv theory/run.json theory/run.json.new && rm -r theory/report.html theory.old
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --csv
-check "files of a theory in a directory that was left" "report.html run.json theory.csv" "$(cd theory && echo *)"
+check "files of a theory in a directory that was left" "owner report.html run.json theory.csv" "$(cd theory && echo *)"
 for list in '' ',' '1,' ',1' 0 -4 '1,,2' '1,x' 4x '1 2' 65537 9999999999999999999999; do
     refuses 2 "--d-k takes whole numbers .* not \"$list\"" "$train" theory --d-k="$list"
 done

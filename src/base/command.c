@@ -44,7 +44,7 @@ static size_t list_options(const Verb *verb, Command *command, Option all[OPTION
         {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
          &command->dry_run, 0, 0},
         {"force", NULL, "with --out: move what is there to DIR.old first", OPTION_SWITCH, &command->force, 0, 0},
-        {"unlocked", NULL, "write where locks do not work; no other process may write there", OPTION_SWITCH,
+        {"unlocked", NULL, "where locks do not work: no other process writes there", OPTION_SWITCH,
          &directory_unlocked, 0, 0},
         {"threads", "N", "threads (default: one per processor)", OPTION_INTEGER, &command->threads, 1, THREADS_MAX},
         {"quiet", NULL, "no messages and no progress line", OPTION_SWITCH, &command->quiet, 0, 0},
