@@ -20,17 +20,21 @@ static void close_file(void *block) {
     if (*file >= 0) close(*file);
 }
 
+/* Raises the error for a file that cannot be read. A disk that fails is no damaged file, which a caller may leave out. */
+static _Noreturn void cannot_read(const char *what, const char *path) {
+    const int reason = errno;
+    error_raise(reason == EIO ? STATUS_FAILED : STATUS_USAGE, "cannot read %s %s: %s", what, path, strerror(reason));
+}
+
 char *file_read(const char *path, const char *what, size_t limit, size_t *size) {
     char words[PATH_CAPACITY + 32];
     struct stat info = {0};
     int *file = memory_make_undone(sizeof *file, close_file, path);
     /* O_NONBLOCK: opening a pipe that nobody writes to would wait forever, before its type is known. */
     *file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    const char *wrong = *file < 0 || fstat(*file, &info) != 0 ? strerror(errno)
-                        : S_ISDIR(info.st_mode)               ? "it is a directory; name a file"
-                        : !S_ISREG(info.st_mode)              ? "it is not a regular file"
-                                                              : NULL;
-    if (wrong) usage_error("cannot read %s %s: %s", what, path, wrong);
+    if (*file < 0 || fstat(*file, &info) != 0) cannot_read(what, path);
+    if (S_ISDIR(info.st_mode)) usage_error("cannot read %s %s: it is a directory; name a file", what, path);
+    if (!S_ISREG(info.st_mode)) usage_error("cannot read %s %s: it is not a regular file", what, path);
     if ((unsigned long long)info.st_size > limit)
         usage_error("%s %s has %lld bytes; at most %zu are accepted", what, path, (long long)info.st_size, limit);
     *size = (size_t)info.st_size;
@@ -38,9 +42,8 @@ char *file_read(const char *path, const char *what, size_t limit, size_t *size) 
     char *bytes = memory_make(size_add(*size, 1), 1, words);
     for (size_t done = 0; done < *size;) {
         const ssize_t count = read(*file, bytes + done, *size - done);
-        if (count <= 0)
-            usage_error("cannot read %s %s: %s", what, path,
-                        count < 0 ? strerror(errno) : "it became shorter while it was read");
+        if (count < 0) cannot_read(what, path);
+        if (count == 0) usage_error("cannot read %s %s: it became shorter while it was read", what, path);
         done += (size_t)count;
     }
     memory_free(file);

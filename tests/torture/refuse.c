@@ -18,7 +18,6 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -148,10 +148,7 @@ STAND_IN(MEMORY, ENOMEM, int, ENOMEM, posix_memalign, (void **block, size_t alig
          (block, alignment, size))
 STAND_IN(MEMORY, ENOMEM, char *, NULL, strdup, (const char *text), (text))
 STAND_IN(MEMORY, ENOMEM, FILE *, NULL, open_memstream, (char **text, size_t *size), (text, size))
-STAND_IN(MEMORY, EAGAIN, int, EAGAIN, posix_spawn,
-         (pid_t *restrict process, const char *restrict path, const posix_spawn_file_actions_t *actions,
-          const posix_spawnattr_t *restrict attributes, char *const words[restrict], char *const variables[restrict]),
-         (process, path, actions, attributes, words, variables))
+STAND_IN(MEMORY, EAGAIN, pid_t, -1, fork, (void), ())
 
 /* --- files */
 
@@ -170,6 +167,7 @@ STAND_IN(FILES, EIO, int, -1, rmdir, (const char *path), (path))
 STAND_IN(FILES, ENOSPC, int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
 STAND_IN(FILES, ENOSPC, int, -1, mkdirat, (int directory, const char *path, mode_t mode), (directory, path, mode))
 STAND_IN(FILES, EIO, int, -1, ftruncate, (int file, off_t size), (file, size))
+STAND_IN(FILES, ENOLCK, int, -1, flock, (int file, int operation), (file, operation))
 STAND_IN(FILES, EIO, int, -1, fseeko, (FILE * file, off_t at, int from), (file, at, from))
 STAND_IN(FILES, EIO, off_t, -1, ftello, (FILE * file), (file))
 STAND_IN(FILES, EIO, DIR *, NULL, opendir, (const char *path), (path))

@@ -21,8 +21,9 @@ again        | whole   | resume run --quiet                                     
 force        | whole   | tiny.ini --out run --force --quiet                      | moves
 sweep        | nothing | sweep sweep.ini --out run --jobs 1 --quiet              | resumes sweep sweep.ini
 swept        | partly  | resume run --quiet                                      | continues
+begin        | nothing | tiny.ini --out run --resume --quiet                     | resumes tiny.ini --resume
+line         | prepared | run/configs/seed=1.ini --out run/seed=1 --threads 1 --quiet --resume | becomes begun
 prepare      | nothing | sweep sweep.ini --prepare --out run --quiet             | becomes prepared
-share        | prepared | sweep run --share 1/1 --jobs 1 --quiet                 | becomes shared
 tables       | shared  | sweep run --tables --quiet                              | continues
 report       | whole   | report run                                              | reads
 why          | whole   | why run                                                 | reads
@@ -145,7 +146,7 @@ try() {
         timeout -s KILL "$3" "$train" $command >"$here/said.out" 2>"$here/said" || status=$?
         [ "$status" = 137 ] || [ "$status" = 0 ] || fault "killed after $3 s: status $status"
         for owner in run/owner run/*/owner; do # SIGKILL is sent, and the process may not have ended
-            [ ! -f "$owner" ] || flock -w 60 "$(dirname "$owner")" true
+            [ ! -f "$owner" ] || flock -w 60 "$owner" true
         done
     else
         [ "$4" = once ] || export REFUSE_LASTING=1
@@ -203,8 +204,9 @@ CONFIG
     done
     (cd partly && cp -a ../swept/run . && rm -r "run/seed=2") || exit 1
     (cd prepared && "$train" sweep sweep.ini --prepare --out run --quiet >/dev/null) && cp -a prepared shared &&
-        (cd shared && "$train" sweep run --share 1/1 --jobs 1 --quiet >/dev/null) || exit 1
-    for name in whole swept prepared shared; do (cd $name && digest run) >$name.digest; done
+        cp -a prepared begun && (cd begun && "$train" run/configs/seed=1.ini --out run/seed=1 --threads 1 --quiet >/dev/null) &&
+        cp -a begun shared && (cd shared && "$train" resume run --jobs 1 --quiet >/dev/null) || exit 1
+    for name in whole swept prepared shared begun; do (cd $name && digest run) >$name.digest; done
     cp -a half resumed # once, so that what a failing trial is compared with was made by a resume as well
     (cd resumed && "$train" resume run --set train.steps=4 --quiet && digest run | cmp - ../whole.digest) >/dev/null || {
         echo "FAILED: an undisturbed resume ends with other results" && exit 1
