@@ -66,8 +66,7 @@ static void assert_refuses(const char *on, const char *job, const char *words) {
 }
 
 /* Another process is kept out, here and on another host. If flock is granted, an owner on this host has ended. */
-static void excludes(void **state) {
-    (void)state;
+static void excludes(void) {
     char words[64];
     snprintf(words, sizeof words, "run is in use: process %d is writing there; wait", (int)getpid());
     make_run();
@@ -85,8 +84,7 @@ static void excludes(void **state) {
 
 /* Four processes of two hosts without flock: one on this host that has ended is replaced, one of this very job on
    another host is replaced, any other is named, with its job and with what to remove. */
-static void who_is_replaced(void **state) {
-    (void)state;
+static void who_is_replaced(void) {
     make_run();
     for (flocks = FLOCK; flocks <= FLOCK_FOR_ALL; flocks++) {
         left_by("a", "3");
@@ -102,8 +100,7 @@ static void who_is_replaced(void **state) {
 }
 
 /* A zombie counts as ended, and where flock works a copy of a directory has no owner. */
-static void zombies_and_copies(void **state) {
-    (void)state;
+static void zombies_and_copies(void) {
     siginfo_t info;
     make_run();
     for (flocks = FLOCK; flocks <= NO_FLOCK; flocks++) {
@@ -122,8 +119,7 @@ static void zombies_and_copies(void **state) {
 
 /* Anything else in the place of the file is named and stays. An empty file is that of a process that was killed before
    it had written it; it is replaced where flock is granted. */
-static void other_files(void **state) {
-    (void)state;
+static void other_files(void) {
     make_run();
     put_text("run/owner", "me\n");
     assert_refused("run/owner does not name a process", directory_lock(in("run")));
@@ -139,8 +135,7 @@ static void other_files(void **state) {
 }
 
 /* The file of an earlier version, one with lines in another order, and one that only names a process. */
-static void owners_read_by_name(void **state) {
-    (void)state;
+static void owners_read_by_name(void) {
     static const char *const texts[] = {
         "host node7\nsystem cbd439fb/pid:[40]\nprocess 23853\nstart 467873\nfile 24\njob 812\ntoken 8ea7814820a6dbf3\n",
         "job 812\nwhat is this\nstart 467873\n\nprocess 23853\nhost node7", "process 23853\nhost node7\n"};
@@ -178,8 +173,7 @@ static int races(void) {
 
 /* One of many processes locks a directory that is free, or whose owner has ended. Without flock several may replace
    the owner; all but the last find that out. */
-static void one_of_many(void **state) {
-    (void)state;
+static void one_of_many(void) {
     enum { RACERS = 12, ROUNDS = 16 };
     for (int round = 0; round < ROUNDS; round++) {
         int won = 0;
@@ -207,8 +201,7 @@ static void one_of_many(void **state) {
 /* --- a directory that was moved, or that another process has */
 
 /* Nothing is written where the path leads by now, not even what is in the buffers of logs; what was moved is whole. */
-static void moved(void **state) {
-    (void)state;
+static void moved(void) {
     static const double row[METRICS_COLUMNS] = {1, 2, 3};
     static const struct {
         const char *command, *words;
@@ -248,14 +241,7 @@ static void moved(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(excludes),
-        TEMPORARY_TEST(who_is_replaced),
-        TEMPORARY_TEST(zombies_and_copies),
-        TEMPORARY_TEST(other_files),
-        TEMPORARY_TEST(one_of_many),
-        TEMPORARY_TEST(moved),
-        TEMPORARY_TEST(owners_read_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEMPORARY_TEST(excludes), TEMPORARY_TEST(who_is_replaced), TEMPORARY_TEST(zombies_and_copies),
+                     TEMPORARY_TEST(other_files), TEMPORARY_TEST(one_of_many), TEMPORARY_TEST(moved),
+                     TEMPORARY_TEST(owners_read_by_name));
 }

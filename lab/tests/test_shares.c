@@ -105,8 +105,7 @@ static pid_t start_share(const char *on, const char *share) { return start_share
 /* Two hosts, four shares of six runs. Three are ended with their runs: one is killed and started again on another host,
    at first without its job and then as it would be requeued; one is killed and started again on its host; one is
    stopped and started again on the other host. */
-static void four_shares(void **state) {
-    (void)state;
+static void four_shares(void) {
     pid_t shares[4];
     CONFIGURE(SIX);
     sweep("straight", 1);
@@ -151,8 +150,7 @@ static void four_shares(void **state) {
 
 /* A run that a share cannot train is named at once, with the reason, and the share fails; its other runs are
    trained. */
-static void what_cannot_be_taken(void **state) {
-    (void)state;
+static void what_cannot_be_taken(void) {
     CONFIGURE(FOUR);
     prepare("sweep");
     char run[512];
@@ -179,8 +177,7 @@ static void what_cannot_be_taken(void **state) {
 }
 
 /* A share that may open few files trains all of its runs or fails. */
-static void few_files(void **state) {
-    (void)state;
+static void few_files(void) {
     size_t failed = 0, succeeded = 0;
     CONFIGURE("train.steps=2", "eval.every=2", "log.sample_tokens=0", "sweep.train.seed=1, 2");
     for (rlim_t files = 4; files < 16; files++) {
@@ -196,8 +193,7 @@ static void few_files(void **state) {
 }
 
 /* A run that is trained in a directory of the sweep stays in it. */
-static void linked_run(void **state) {
-    (void)state;
+static void linked_run(void) {
     CONFIGURE(FOUR);
     prepare("sweep");
     assert_true(shell("mkdir victim && ln -s ../victim sweep/scale_divisor=none+seed=1"));
@@ -211,8 +207,7 @@ static void linked_run(void **state) {
 /* --- which share */
 
 /* Of texts that are no share, seeds/share of the fuzz target has more. */
-static void which_share(void **state) {
-    (void)state;
+static void which_share(void) {
     static const struct {
         const char *text, *variables[8], *refused;
         size_t share, shares;
@@ -255,8 +250,7 @@ static void which_share(void **state) {
 }
 
 /* Shares have each run once, and about as many as each other. No share has all runs of a setting that has several. */
-static void runs_of_shares(void **state) {
-    (void)state;
+static void runs_of_shares(void) {
     static const char *const sweeps[][3] = {
         {"sweep.train.seed=1, 2", "sweep.attention.scale_divisor=none, sqrt_dk", NULL},
         {"sweep.attention.scale_divisor=none, sqrt_dk, dk, 2sqrt_dk", "sweep.train.seed=1, 2, 3, 4", NULL},
@@ -286,9 +280,6 @@ static void runs_of_shares(void **state) {
 
 int main(int argc, char **argv) {
     if (argc > 1) return as_program(argc, argv);
-    const struct CMUnitTest tests[] = {
-        SWEEP_TEST(four_shares), SWEEP_TEST(what_cannot_be_taken), SWEEP_TEST(few_files),
-        SWEEP_TEST(linked_run),  SWEEP_TEST(which_share),          SWEEP_TEST(runs_of_shares),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(SWEEP_TEST(four_shares), SWEEP_TEST(what_cannot_be_taken), SWEEP_TEST(few_files),
+                     SWEEP_TEST(linked_run), SWEEP_TEST(which_share), SWEEP_TEST(runs_of_shares));
 }

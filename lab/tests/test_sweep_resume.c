@@ -39,8 +39,7 @@ static void make_tables(void) {
 }
 
 /* If a run fails in any way, the others are trained, and only the failed one is trained when the sweep is resumed. */
-static void failures_are_the_runs_own(void **state) {
-    (void)state;
+static void failures_are_the_runs_own(void) {
     CONFIGURE(FOUR);
     sweep("straight", 2);
     sweep_failing("sweep", false);
@@ -65,8 +64,7 @@ static void failures_are_the_runs_own(void **state) {
 }
 
 /* A directory in a run's place is not lost: a run of this program is moved, and anything else is not trained over. */
-static void what_is_not_ours_stays(void **state) {
-    (void)state;
+static void what_is_not_ours_stays(void) {
     CONFIGURE(FOUR);
     sweep_failing("sweep", false);
     assert_true(directory_make_new(in("sweep/scale_divisor=none+seed=2")));
@@ -82,8 +80,7 @@ static void what_is_not_ours_stays(void **state) {
 
 /* A sweep is resumed with the config and text it began with, by one process. Nothing is written before that is known.
  */
-static void changes_are_refused(void **state) {
-    (void)state;
+static void changes_are_refused(void) {
     CONFIGURE(FOUR);
     sweep_failing("sweep", false);
     const char *run_json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/config.ini"), NULL);
@@ -120,8 +117,7 @@ static void changes_are_refused(void **state) {
 }
 
 /* The table of a finished sweep is made again from what its runs left, to the byte; nothing is trained. */
-static void made_again(void **state) {
-    (void)state;
+static void made_again(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     const char *json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/summary.csv"), NULL);
@@ -138,8 +134,7 @@ static void made_again(void **state) {
 
 /* A finished run whose logs are not those it left, or that lost its run.json, is named and in no mean; summary.csv
    stays as it was. */
-static void damaged_logs(void **state) {
-    (void)state;
+static void damaged_logs(void) {
     static const struct {
         const char *damage, *words;
     } cases[] = {
@@ -170,8 +165,7 @@ static void damaged_logs(void **state) {
 
 /* A run is resumed in its directory wherever its process was killed: after the last checkpoint, before the first one,
    before it had a directory. Nothing is moved. */
-static void killed_anywhere(void **state) {
-    (void)state;
+static void killed_anywhere(void) {
     static const char *const left[] = {
         ":",
         "rm -r ../*none+seed=1",
@@ -196,8 +190,7 @@ static void killed_anywhere(void **state) {
 }
 
 /* [sweep] may grow, but it must still have every run that it had. */
-static void a_run_cannot_be_dropped(void **state) {
-    (void)state;
+static void a_run_cannot_be_dropped(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     char *text = contents(in("sweep/config.ini"), NULL), *seeds = strstr(text, "train.seed = 1, 2");
@@ -208,8 +201,7 @@ static void a_run_cannot_be_dropped(void **state) {
 }
 
 /* A default that depends on a swept key with a single value is that of the run, not of the base config. */
-static void one_value(void **state) {
-    (void)state;
+static void one_value(void) {
     CONFIGURE(TINY, "sweep.attention.scale_divisor=dk", "sweep.train.lr=1e-4");
     sweep("sweep", 1);
     resume(NULL, "sweep");
@@ -274,8 +266,7 @@ static void assert_both_as_alone(const char *sweep_name) {
 }
 
 /* When the sweep's process is killed, its runs train on, and resume waits for them: none is resumed itself. */
-static void a_killed_parent(void **state) {
-    (void)state;
+static void a_killed_parent(void) {
     train_both_alone();
     const pid_t child = start_sweep("sweep", 2);
     for (int k = 0; k < 2; k++) wait_for_steps("sweep", NAMES[k], 15);
@@ -287,8 +278,7 @@ static void a_killed_parent(void **state) {
 }
 
 /* Resume says for what it waits, a signal ends the wait, and where nobody is known to live it does not wait. */
-static void waiting_is_ended(void **state) {
-    (void)state;
+static void waiting_is_ended(void) {
     CONFIGURE(FOUR);
     assert_false(works(sweep_with(no_such_luck(), "sweep", 2, false)));
     const char *run = in("sweep/scale_divisor=none+seed=2");
@@ -318,8 +308,7 @@ static void waiting_is_ended(void **state) {
 
 /* A process that a killed sweep has started may lock its run only after resume has started another one. The other one
    is refused, and resume waits for the end of the first. */
-static void started_twice(void **state) {
-    (void)state;
+static void started_twice(void) {
     CONFIGURE(FOUR);
     sweep("straight", 2);
     assert_fails(STATUS_FAILED, FAILS, sweep_with(no_such_luck(), "sweep", 2, false));
@@ -347,8 +336,7 @@ static void started_twice(void **state) {
 }
 
 /* Results that the sweep itself cannot write are recorded as its failure, and written when it is resumed. */
-static void results_that_cannot_be_written(void **state) {
-    (void)state;
+static void results_that_cannot_be_written(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     assert_true(shell("mv sweep/summary.csv . && mkdir sweep/summary.csv"));
@@ -361,8 +349,7 @@ static void results_that_cannot_be_written(void **state) {
 
 /* A run that was killed when it had finished and its page was not written yet, or the page of an earlier stop was
    there, gets the page from its sweep. The pages of the others stay. */
-static void pages_of_killed_runs(void **state) {
-    (void)state;
+static void pages_of_killed_runs(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     const SweepOptions options = {
@@ -383,8 +370,7 @@ static void pages_of_killed_runs(void **state) {
 }
 
 /* A process that a signal ends before it notes signals has been stopped, which is no failure, and stops the sweep. */
-static void stopped_at_birth(void **state) {
-    (void)state;
+static void stopped_at_birth(void) {
     static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
     CONFIGURE(FOUR);
     sweep("straight", 2);
@@ -409,8 +395,7 @@ static void stopped_at_birth(void **state) {
 
 /* A signal to the whole group (Ctrl-C), to the parent alone, or to a run's process: all runs are saved, and resumed to
    the bits of runs by themselves. So they are when all are killed. */
-static void signals_reach_all(void **state) {
-    (void)state;
+static void signals_reach_all(void) {
     enum Target { GROUP, PARENT, RUN };
     static const struct {
         enum Target target;
@@ -440,8 +425,7 @@ static void signals_reach_all(void **state) {
 }
 
 /* Ctrl-Z, which reaches the whole group: no run makes a step until SIGCONT, and then all end as by themselves. */
-static void stopped_and_continued(void **state) {
-    (void)state;
+static void stopped_and_continued(void) {
     int how;
     size_t before[2], after[2];
     char logs[2][64];
@@ -465,26 +449,13 @@ static void stopped_and_continued(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        SWEEP_TEST(failures_are_the_runs_own),
-        SWEEP_TEST(what_is_not_ours_stays),
-        SWEEP_TEST(changes_are_refused),
-        SWEEP_TEST(made_again),
-        SWEEP_TEST(damaged_logs),
-        SWEEP_TEST(killed_anywhere),
-        SWEEP_TEST(a_run_cannot_be_dropped),
-        SWEEP_TEST(one_value),
-        SWEEP_TEST(a_killed_parent),
-        SWEEP_TEST(waiting_is_ended),
-        SWEEP_TEST(started_twice),
-        SWEEP_TEST(results_that_cannot_be_written),
-        SWEEP_TEST(pages_of_killed_runs),
-        SWEEP_TEST(stopped_at_birth),
-        SWEEP_TEST(signals_reach_all),
-        SWEEP_TEST(stopped_and_continued),
-    };
     no_table = fopen("/dev/null", "w");
     /* Whoever started this program (nohup, a script's background job) may ignore them, and then all of it would. */
     for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(SWEEP_TEST(failures_are_the_runs_own), SWEEP_TEST(what_is_not_ours_stays),
+                     SWEEP_TEST(changes_are_refused), SWEEP_TEST(made_again), SWEEP_TEST(damaged_logs),
+                     SWEEP_TEST(killed_anywhere), SWEEP_TEST(a_run_cannot_be_dropped), SWEEP_TEST(one_value),
+                     SWEEP_TEST(a_killed_parent), SWEEP_TEST(waiting_is_ended), SWEEP_TEST(started_twice),
+                     SWEEP_TEST(results_that_cannot_be_written), SWEEP_TEST(pages_of_killed_runs),
+                     SWEEP_TEST(stopped_at_birth), SWEEP_TEST(signals_reach_all), SWEEP_TEST(stopped_and_continued));
 }
