@@ -137,7 +137,18 @@ static inline int support_release(void **state) {
     support_stream = 0;
     return 0;
 }
-#define TEST(function) cmocka_unit_test_teardown(function, support_release)
+/* A test is a function without arguments. cmocka's tests are given a state, in which this one finds that function. */
+static inline void support_test(void **state) { ((void (*)(void)) * state)(); }
+#define TEST_WITH(function, setup, teardown)                                                                           \
+    { #function, support_test, setup, teardown, (void *)(function) }
+#define TEST(function) TEST_WITH(function, NULL, support_release)
+/* Runs tests, with a function before the first and one after the last, and returns what main returns. */
+#define RUN_GROUP(setup, teardown, ...)                                                                                \
+    __extension__({                                                                                                    \
+        const struct CMUnitTest tests_[] = {__VA_ARGS__};                                                              \
+        cmocka_run_group_tests(tests_, setup, teardown);                                                               \
+    })
+#define RUN_TESTS(...) RUN_GROUP(NULL, NULL, __VA_ARGS__)
 
 static int support_remove(const char *path, const struct stat *info, int type, struct FTW *walk) {
     (void)info, (void)type, (void)walk;

@@ -22,7 +22,7 @@ static inline int temporary_leave(void **state) {
     support_release(state);
     return !directory_remove(temporary);
 }
-#define TEMPORARY_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, temporary_leave)
+#define TEMPORARY_TEST(function) TEST_WITH(function, temporary_enter, temporary_leave)
 
 /* A path in the test's directory; valid for eight calls. */
 static inline const char *in(const char *name) {

@@ -22,8 +22,7 @@ static bool looks_like(const char *a, const char *b) {
     return equal;
 }
 
-static void text_draws_ink(void **state) {
-    (void)state;
+static void text_draws_ink(void) {
     static const char *const shown[] = {"A", "√", "␣", "↵", "⇥", "\xef\xbf\xbd", "é", "ᵀ"};
     const char *missing = "\xe4\xb8\xad"; /* DejaVu has no Chinese */
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
@@ -41,8 +40,7 @@ static void text_draws_ink(void **state) {
     assert_true(!canvas_has(0x4e2d) && canvas_has('A') && canvas_has(0x221a));
 }
 
-static void broken_utf8_is_replaced(void **state) {
-    (void)state;
+static void broken_utf8_is_replaced(void) {
     const char *replacement = "\xef\xbf\xbd";
     assert_true(looks_like("\xff", replacement));
     assert_true(looks_like("\xe2", replacement));            /* cut off by the end */
@@ -52,8 +50,7 @@ static void broken_utf8_is_replaced(void **state) {
     assert_true(looks_like("\xed\xa0\x80", "\xff\xff\xff")); /* a surrogate */
 }
 
-static void text_is_measured(void **state) {
-    (void)state;
+static void text_is_measured(void) {
     double one = canvas_text_width(20, "step"), two = canvas_text_width(40, "step");
     assert_true(one > 20 && one < 80 && fabs(two - 2 * one) < 1e-3);
     assert_true(canvas_text_width(20, "") == 0);
@@ -67,8 +64,7 @@ static void text_is_measured(void **state) {
 }
 
 /* Text written upwards has the same ink, turned: rows become columns from the bottom. */
-static void upwards_text_is_turned(void **state) {
-    (void)state;
+static void upwards_text_is_turned(void) {
     Canvas flat = canvas_make(80, 80, 1), up = canvas_make(80, 80, 1);
     canvas_text(&flat, 10, 40, 24, ALIGN_LEFT, black, "Loss√");
     canvas_text_upwards(&up, 40, 70, 24, ALIGN_LEFT, black, "Loss√");
@@ -77,8 +73,7 @@ static void upwards_text_is_turned(void **state) {
     assert_true(ink(&flat) > 1000);
 }
 
-static void drawing_is_clipped(void **state) {
-    (void)state;
+static void drawing_is_clipped(void) {
     Canvas canvas = canvas_make(20, 10, 1);
     canvas_rectangle(&canvas, 30, 30, 5, 5, black);
     canvas_rectangle(&canvas, -30, 0, 10, 10, black);
@@ -96,8 +91,7 @@ static void drawing_is_clipped(void **state) {
     assert_int_equal(ink(&canvas), 20 * 10 * 3 * 255);
 }
 
-static void a_marker_is_a_disc(void **state) {
-    (void)state;
+static void a_marker_is_a_disc(void) {
     Canvas canvas = canvas_make(60, 60, 1);
     canvas_marker(&canvas, NAN, 30, 12, black);
     assert_int_equal(ink(&canvas), 0);
@@ -109,8 +103,7 @@ static void a_marker_is_a_disc(void **state) {
     assert_in_range(edges, 30, 150); /* its white edge is about one pixel wide */
 }
 
-static void impossible_sizes_are_errors(void **state) {
-    (void)state;
+static void impossible_sizes_are_errors(void) {
     static const int sizes[][2] = {{0, 5}, {5, 0}, {-1, 5}, {5, 2147483647}, {8193, 1}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         assert_fails(STATUS_FAILED, "", canvas_make(sizes[i][0], sizes[i][1], 1));
@@ -132,8 +125,7 @@ static uint32_t number_at(const unsigned char *bytes) {
 }
 
 /* Each chunk of a file has its checksum, and one before the pixels states the resolution. */
-static void resolution_is_in_the_file(void **state) {
-    (void)state;
+static void resolution_is_in_the_file(void) {
     for (int scale = 1; scale <= 2; scale++) {
         size_t size, at = 8;
         bool stated = false;
@@ -159,8 +151,7 @@ static void resolution_is_in_the_file(void **state) {
 }
 
 /* With twice the pixels all is where it was: each pixel has become four. */
-static void print_has_twice_the_pixels(void **state) {
-    (void)state;
+static void print_has_twice_the_pixels(void) {
     Canvas one = canvas_make(60, 40, 1), two = canvas_make(60, 40, 2);
     const CurvePoint line[2] = {{5, 30}, {55, 30}};
     for (Canvas *c = &one;; c = &two) {
@@ -182,8 +173,7 @@ static void print_has_twice_the_pixels(void **state) {
 }
 
 /* Dashes are as long as the gaps between them, also across the joints of a curve. */
-static void dashes_and_gaps_alternate(void **state) {
-    (void)state;
+static void dashes_and_gaps_alternate(void) {
     const CurvePoint points[] = {{0, 5}, {7, 5}, {31, 5}, {60, 5}};
     Canvas canvas = canvas_make(60, 10, 1);
     canvas_curve(&canvas, points, 4, 2, 6, black);
@@ -191,17 +181,8 @@ static void dashes_and_gaps_alternate(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(text_draws_ink),
-        TEST(broken_utf8_is_replaced),
-        TEST(text_is_measured),
-        TEST(upwards_text_is_turned),
-        TEST(drawing_is_clipped),
-        TEST(a_marker_is_a_disc),
-        TEST(impossible_sizes_are_errors),
-        TEST(resolution_is_in_the_file),
-        TEST(print_has_twice_the_pixels),
-        TEST(dashes_and_gaps_alternate),
-    };
-    return cmocka_run_group_tests(tests, set_up, temporary_leave);
+    return RUN_GROUP(set_up, temporary_leave, TEST(text_draws_ink), TEST(broken_utf8_is_replaced),
+                     TEST(text_is_measured), TEST(upwards_text_is_turned), TEST(drawing_is_clipped),
+                     TEST(a_marker_is_a_disc), TEST(impossible_sizes_are_errors), TEST(resolution_is_in_the_file),
+                     TEST(print_has_twice_the_pixels), TEST(dashes_and_gaps_alternate));
 }

@@ -120,8 +120,7 @@ static const char *changed(const char *after, const char *from, const char *to) 
 }
 
 /* The file as another program reads it: GPT-2's names and shapes, offsets without gaps, the numbers where these say. */
-static void file_layout(void **state) {
-    (void)state;
+static void file_layout(void) {
     const struct {
         const char *name;
         int64_t rows, columns;
@@ -169,8 +168,7 @@ static void file_layout(void **state) {
 }
 
 /* A file as another program may write it is loaded too: another order of tensors, no metadata, blanks in the header. */
-static void other_writers(void **state) {
-    (void)state;
+static void other_writers(void) {
     char header[1 << 14], *data = memory_make(c.data_size, 1, "data");
     size_t at = 0;
     strcpy(header, " {");
@@ -192,8 +190,7 @@ static void other_writers(void **state) {
                             c.table.items[i].count * 4);
 }
 
-static void headers_refused(void **state) {
-    (void)state;
+static void headers_refused(void) {
     const char *const entry = "{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[5,6],\"data_offsets\":[0,120]},";
     char twice[256];
     snprintf(twice, sizeof twice, "%s\"wpe.weight\":{},", entry);
@@ -221,8 +218,7 @@ static void headers_refused(void **state) {
     refuse_header(changed("ln_f.bias", "{", "5,\"x\":{"), "ln_f.bias");
 }
 
-static void offsets_refused(void **state) {
-    (void)state;
+static void offsets_refused(void) {
     /* wte is 0..120, wpe 120..216, ln_1.weight 216..240, ln_1.bias 240..264. */
     const char *const bad[] = {"[120,215]",
                                "[120,220]",
@@ -252,8 +248,7 @@ static void offsets_refused(void **state) {
         refuse(put_parts(c.header_size, c.header, c.header_size, longer, c.data_size + more), "bytes");
 }
 
-static void cut_short(void **state) {
-    (void)state;
+static void cut_short(void) {
     const char *path = put_parts(c.header_size, c.header, c.header_size, c.data, c.data_size);
     load(path, &c.table, reals(c.table.flat));
     for (size_t size = c.size; size-- > 0;) {
@@ -271,8 +266,7 @@ static void cut_short(void **state) {
 }
 
 /* Arrays of every type, of no dimension to four, with metadata. */
-static void any_arrays(void **state) {
-    (void)state;
+static void any_arrays(void) {
     static const float singles[24] = {1.5f, -0.0f, 3e38f}, scalar[1] = {7};
     static const double doubles[3] = {0.1, -1e300, 5e-324};
     static const double pair[2] = {-1, 7};
@@ -313,10 +307,7 @@ static void any_arrays(void **state) {
 }
 
 int main(void) {
-#define CHECKPOINT_TEST(function) cmocka_unit_test_setup_teardown(function, make, temporary_leave)
-    const struct CMUnitTest tests[] = {
-        CHECKPOINT_TEST(file_layout),     CHECKPOINT_TEST(other_writers), CHECKPOINT_TEST(headers_refused),
-        CHECKPOINT_TEST(offsets_refused), CHECKPOINT_TEST(cut_short),     CHECKPOINT_TEST(any_arrays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+#define CHECKPOINT_TEST(function) TEST_WITH(function, make, temporary_leave)
+    return RUN_TESTS(CHECKPOINT_TEST(file_layout), CHECKPOINT_TEST(other_writers), CHECKPOINT_TEST(headers_refused),
+                     CHECKPOINT_TEST(offsets_refused), CHECKPOINT_TEST(cut_short), CHECKPOINT_TEST(any_arrays));
 }

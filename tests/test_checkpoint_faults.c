@@ -202,8 +202,7 @@ static void begin(size_t saves) {
 }
 
 /* A save dies or fails at each call, from each beginning, and then the next one succeeds. */
-static void saves_in_trouble(void **state) {
-    (void)state;
+static void saves_in_trouble(void) {
     size_t taken[2] = {0};
     for (size_t saves = 0; saves < BEGINNINGS; saves++) {
         bool reached = true;
@@ -224,8 +223,7 @@ static void saves_in_trouble(void **state) {
 /* The order in which files are flushed, so that a checkpoint survives when the power fails: the logs before the
    checkpoint that names their sizes, its numbers before its name, its name before the next row of a log. The first
    checkpoint comes before run.json, and run.json before any row. */
-static void order_on_disk(void **state) {
-    (void)state;
+static void order_on_disk(void) {
     static const char save[] = "fsync metrics.csv\n"
                                "fsync attention.csv\n"
                                "fsync samples.txt\n"
@@ -264,8 +262,7 @@ static void order_on_disk(void **state) {
 }
 
 /* A run is made longer: config.ini and run.json say so before its logs are cut. */
-static void intention_first(void **state) {
-    (void)state;
+static void intention_first(void) {
     char *trace = memory_make(1, 1 << 16, "a trace");
     const TrainOptions options = {.threads = 1, .command_line = "", .progress = progress_make(stderr, true)};
     CONFIGURE("train.steps=3");
@@ -281,8 +278,7 @@ static void intention_first(void **state) {
 }
 
 /* A file that cannot be read counts as present, and is neither changed nor removed. */
-static void not_understood(void **state) {
-    (void)state;
+static void not_understood(void) {
     static const struct {
         const char *command, *word;
         long step; /* that is loaded; -1: refused */
@@ -322,12 +318,7 @@ static void not_understood(void **state) {
 }
 
 int main(void) {
-#define FAULTS_TEST(function) cmocka_unit_test_setup_teardown(function, enter, temporary_leave)
-    const struct CMUnitTest tests[] = {
-        FAULTS_TEST(saves_in_trouble),
-        FAULTS_TEST(order_on_disk),
-        FAULTS_TEST(intention_first),
-        FAULTS_TEST(not_understood),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+#define FAULTS_TEST(function) TEST_WITH(function, enter, temporary_leave)
+    return RUN_TESTS(FAULTS_TEST(saves_in_trouble), FAULTS_TEST(order_on_disk), FAULTS_TEST(intention_first),
+                     FAULTS_TEST(not_understood));
 }

@@ -50,8 +50,7 @@ static void assert_refused(const Verb *verb, const char *first, const char *seco
     assert_memory_equal(before, &given, sizeof given);
 }
 
-static void every_kind(void **state) {
-    (void)state;
+static void every_kind(void) {
     memset(&given, 0, sizeof given);
     assert_true(PARSE(&VERB, "a.ini", "--on") && given.on);
     assert_true(PARSE(&VERB, "a.ini", "--name", "") && *given.text == 0 && given.directory == NULL);
@@ -70,8 +69,7 @@ static void every_kind(void **state) {
     assert_refused(&VERB, "--each", "one", "more than 256 --each");
 }
 
-static void what_verbs_share(void **state) {
-    (void)state;
+static void what_verbs_share(void) {
     assert_true(PARSE(&PLAIN, "--set", "a=1", "a.ini", "--set=b=2", "--quiet"));
     assert_true(command.overrides.count == 2 && command.quiet && !command.help && !command.dry_run);
     assert_string_equal(command.target, "a.ini");
@@ -96,8 +94,7 @@ static void what_verbs_share(void **state) {
     assert_refused(&BARE, "--threads", "0", message);
 }
 
-static void where_words_stand(void **state) {
-    (void)state;
+static void where_words_stand(void) {
     assert_true(PARSE(&VERB, "--whole", "3", "a.ini", "--on") && PARSE(&VERB, "-"));
     assert_string_equal(command.target, "-");
     assert_true(PARSE(&VERB, "--wh", "4", "--", "--on") && given.whole == 4); /* cut short; and after it no options */
@@ -115,8 +112,7 @@ static void where_words_stand(void **state) {
                    "(--help says more)");
 }
 
-static void what_is_refused(void **state) {
-    (void)state;
+static void what_is_refused(void) {
     assert_refused(&VERB, "--onn", NULL, "there is no option --onn here: ./train verb --help lists them");
     assert_refused(&VERB, "--n", "1", "--n may mean --name or --number: write more of it");
     assert_refused(&VERB, "--n=1", NULL, "--n=1 may mean --name or --number: write more of it");
@@ -145,8 +141,7 @@ static void what_is_refused(void **state) {
                    "--seed takes a whole number from 0 to 9223372036854775807, not \"9223372036854775808\"");
 }
 
-static void help(void **state) {
-    (void)state;
+static void help(void) {
     char *text;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
@@ -167,8 +162,7 @@ static void help(void **state) {
 }
 
 /* The program's name is shown as it was typed, without directories if that is long, and made plain. */
-static void the_name(void **state) {
-    (void)state;
+static void the_name(void) {
     static const struct {
         const char *typed, *shown;
     } cases[] = {{"sqrtdk", "sqrtdk"},
@@ -187,8 +181,7 @@ static void the_name(void **state) {
 }
 
 /* A command that is printed for the user is read by a shell as it is meant: the words come out again. */
-static void commands_to_copy(void **state) {
-    (void)state;
+static void commands_to_copy(void) {
     static const char *const paths[][2] = {{"runs/a=b+c,d:1.0_x-2", "resume runs/a=b+c,d:1.0_x-2"},
                                            {"runs/my run", "resume 'runs/my run'"},
                                            {"it's", "resume 'it'\\''s'"},
@@ -216,9 +209,6 @@ static void commands_to_copy(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_kind), TEST(what_verbs_share), TEST(where_words_stand), TEST(what_is_refused),
-        TEST(help),       TEST(the_name),         TEST(commands_to_copy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(every_kind), TEST(what_verbs_share), TEST(where_words_stand), TEST(what_is_refused),
+                     TEST(help), TEST(the_name), TEST(commands_to_copy));
 }

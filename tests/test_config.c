@@ -2,8 +2,7 @@
    everything that config_write prints. The grammar of a file is tested in test_config_file.c. */
 #include "configs.h"
 
-static void defaults(void **state) {
-    (void)state;
+static void defaults(void) {
     static const char EXPECTED[] =
         "[data]\ncorpus = \"\"\nval_fraction = 0.1\ntask = text\nrecall_pairs = 8\n\n"
         "[model]\nlayers = 2\nheads = 2\nd_model = 128\nd_k = 64\nd_ff = 512\ncontext = 64\nnorm = pre\n"
@@ -28,8 +27,7 @@ static void defaults(void **state) {
     assert_string_equal(config_key_name(0), "data.corpus");
 }
 
-static void derived_defaults(void **state) {
-    (void)state;
+static void derived_defaults(void) {
     loads("[model]\nd_model = 96\nheads = 3\n[train]\nlr = 0.5\n");
     assert_int_equal(config.model.d_k, 32);
     assert_int_equal(config.model.d_ff, 384);
@@ -75,8 +73,7 @@ static void derived_defaults(void **state) {
                         "number up to lr");
 }
 
-static void names_of_configs(void **state) {
-    (void)state;
+static void names_of_configs(void) {
     static const char *const NAMES[][2] = {
         {"a.b.ini", "a.b"}, {"./plain", "plain"}, {".ini", ".ini"}, {"x#;.ini", "x#;"}};
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
@@ -87,8 +84,7 @@ static void names_of_configs(void **state) {
     }
 }
 
-static void wrong_values(void **state) {
-    (void)state;
+static void wrong_values(void) {
     static const struct {
         const char *key, *accepted, *values[10];
     } CASES[] = {
@@ -139,8 +135,7 @@ static void wrong_values(void **state) {
             "2: \"activation = GELU\": activation takes gelu or relu; did you mean gelu?");
 }
 
-static void right_values(void **state) {
-    (void)state;
+static void right_values(void) {
     loads("");
     set("model.bias", "no");
     assert_true(!config.model.bias);
@@ -171,8 +166,7 @@ static void right_values(void **state) {
     }
 }
 
-static void overrides(void **state) {
-    (void)state;
+static void overrides(void) {
     const char *both[] = {"model.heads=4", " model.heads =  8 "};
     assert_true(load_with("[model]\nheads = 1\n", 2, both));
     assert_int_equal(config.model.heads, 8);
@@ -206,8 +200,7 @@ static void overrides(void **state) {
     assert_int_equal(config.model.d_k, 32);
 }
 
-static void sweeps(void **state) {
-    (void)state;
+static void sweeps(void) {
     loads("[sweep]\nscale_divisor = none, sqrt_dk ,dk,3.5 ; four\ntrain.seed = \"1, 2\"\n");
     assert_int_equal(axes.count, 2);
     assert_string_equal(config_key_name(axes.axis[0].key), "attention.scale_divisor");
@@ -262,8 +255,7 @@ static void sweeps(void **state) {
 }
 
 /* A config for one run has no axes. A Config fits any stack. */
-static void no_axes(void **state) {
-    (void)state;
+static void no_axes(void) {
     const char *override = "sweep.lr = 1e-3, 2e-3";
     _Static_assert(sizeof(Config) <= 4096, "a sweep of 4096 runs holds as many");
     loads("[sweep]\nlr = 1e-3, 2e-3\n");
@@ -277,8 +269,7 @@ static void no_axes(void **state) {
 }
 
 /* Each pair of values that do not go together is refused, and each value of it alone is not. */
-static void scores(void **state) {
-    (void)state;
+static void scores(void) {
     static const struct {
         const char *values[2], *reason;
     } REFUSED[] = {
@@ -319,9 +310,6 @@ static void scores(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(defaults),  TEST(derived_defaults), TEST(names_of_configs), TEST(wrong_values), TEST(right_values),
-        TEST(overrides), TEST(sweeps),           TEST(no_axes),          TEST(scores),
-    };
-    return cmocka_run_group_tests_name("config", tests, enter, leave);
+    return RUN_GROUP(enter, leave, TEST(defaults), TEST(derived_defaults), TEST(names_of_configs), TEST(wrong_values),
+                     TEST(right_values), TEST(overrides), TEST(sweeps), TEST(no_axes), TEST(scores));
 }

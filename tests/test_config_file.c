@@ -3,8 +3,7 @@
 
 #include <sys/stat.h>
 
-static void wrong_names(void **state) {
-    (void)state;
+static void wrong_names(void) {
     refuses(
         "# a\n\n[attention]\nscale_divisr = none\n",
         "4: \"scale_divisr = none\": [attention] has no key scale_divisr; did you mean attention.scale_divisor? It accepts: "
@@ -31,8 +30,7 @@ static void wrong_names(void **state) {
             "5: \"every = 1\": every is given twice, in line 2 and in line 5");
 }
 
-static void wrong_lines(void **state) {
-    (void)state;
+static void wrong_lines(void) {
     static const char SHAPE[] = "this is neither a [section] nor key = value nor a comment (; or #)";
     static const char *const LINES[] = {"heads", "heads 3", "= 3", ": 3", "heads ; = 3", "heads # = 3", "==", "\"a\""};
     for (size_t i = 0; i < COUNT_OF(LINES); i++) {
@@ -57,8 +55,7 @@ static void wrong_lines(void **state) {
     refuses("[log]\nout =\n", "2: \"out =\": out takes a text of 1 to 1023 bytes");
 }
 
-static void texts(void **state) {
-    (void)state;
+static void texts(void) {
     static const char *const TEXTS[] = {"",
                                         " ",
                                         "a",
@@ -96,8 +93,7 @@ static void texts(void **state) {
     }
 }
 
-static void comments_and_quotes(void **state) {
-    (void)state;
+static void comments_and_quotes(void) {
     static const char *const LINES[][2] = {
         {"a ; b", "a"},
         {"a # b", "a"},
@@ -133,8 +129,7 @@ static void comments_and_quotes(void **state) {
 }
 
 /* A carriage return ends a line as a line feed does: what follows it is read, and counted as a line of its own. */
-static void carriage_returns(void **state) {
-    (void)state;
+static void carriage_returns(void) {
     loads("; no divisor\r[model]\rheads = 4 ; four\r\n[log]\rattention_text = a\rout = b\r\r[sweep] # axes\rlr = 1, 2\r"
           "train.seed = 1, 2");
     assert_int_equal(config.model.heads, 4);
@@ -147,8 +142,7 @@ static void carriage_returns(void **state) {
                                        "inside, a double quote is written \\\"");
 }
 
-static void long_lines(void **state) {
-    (void)state;
+static void long_lines(void) {
     static char text[40000], zeros[2000];
     memset(zeros, '0', sizeof zeros - 1);
     for (int length = 1; length < CONFIG_TEXT_MAX; length++) {
@@ -177,8 +171,7 @@ static void long_lines(void **state) {
     assert_false(load_with(text, 0, NULL));
 }
 
-static void files(void **state) {
-    (void)state;
+static void files(void) {
     assert_false(works(axes_load(&config, &axes, "none", NULL, 0)));
     assert_string_equal(err.message,
                         "cannot read config none: No such file or directory; ./train --help lists the verbs");
@@ -203,9 +196,6 @@ static void files(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(wrong_names), TEST(wrong_lines),      TEST(texts), TEST(comments_and_quotes), TEST(long_lines),
-        TEST(files),       TEST(carriage_returns),
-    };
-    return cmocka_run_group_tests_name("config file", tests, enter, leave);
+    return RUN_GROUP(enter, leave, TEST(wrong_names), TEST(wrong_lines), TEST(texts), TEST(comments_and_quotes),
+                     TEST(long_lines), TEST(files), TEST(carriage_returns));
 }

@@ -8,8 +8,7 @@
 #include "data/corpus.h"
 
 /* Every code point is encoded as by glibc's iconv, and every proper beginning of its bytes is refused. */
-static void utf8_of_every_code_point(void **state) {
-    (void)state;
+static void utf8_of_every_code_point(void) {
     iconv_t oracle = iconv_open("UTF-8", "UTF-32LE");
     assert_true(oracle != (iconv_t)-1);
     for (uint32_t c = 0; c <= 0x10FFFF; c++) {
@@ -50,8 +49,7 @@ static size_t table_3_7(const unsigned char *b, size_t size) {
 
 /* Overlong forms, surrogates, beyond U+10FFFF, lone and missing continuations: every three bytes, and every two with
    the bytes next to each border behind them. */
-static void utf8_of_every_malformed_kind(void **state) {
-    (void)state;
+static void utf8_of_every_malformed_kind(void) {
     static const unsigned char borders[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F,
                                             0xA0, 0xBF, 0xC0, 0xED, 0xF4, 0xFF};
     uint32_t c;
@@ -80,8 +78,7 @@ static size_t vocabulary_of(const char *text, Vocabulary *vocabulary, uint32_t *
     return count;
 }
 
-static void text_outside_the_vocabulary(void **state) {
-    (void)state;
+static void text_outside_the_vocabulary(void) {
     Vocabulary v;
     uint32_t characters[16];
     int32_t ids[4] = {-7, -7, -7, -7};
@@ -100,16 +97,14 @@ static void text_outside_the_vocabulary(void **state) {
 }
 
 /* Every kind of refused file is in seeds/vocabulary of the fuzz target. */
-static void vocabulary_file_refused(void **state) {
-    (void)state;
+static void vocabulary_file_refused(void) {
     const char *path = put_text("vocab.json", "[\"b\", \"a\"]");
     assert_refused(path, vocabulary_load(path));
     assert_refused(in("missing"), vocabulary_load(in("missing")));
     assert_refused(temporary, vocabulary_load(temporary));
 }
 
-static void corpus_built_in(void **state) {
-    (void)state;
+static void corpus_built_in(void) {
     const Corpus built_in = corpus_load("", NULL, 0.1, 64);
     assert_true(built_in.count > 120000 && built_in.vocabulary.count > 30 && built_in.vocabulary.count < 200);
     assert_true(vocabulary_id(&built_in.vocabulary, '\n') >= 0);
@@ -119,8 +114,7 @@ static void corpus_built_in(void **state) {
     assert_memory_equal(file.ids, built_in.ids, file.count * sizeof *file.ids);
 }
 
-static void corpus_refused(void **state) {
-    (void)state;
+static void corpus_refused(void) {
     const struct {
         const char *text;
         size_t size;
@@ -158,8 +152,7 @@ static void corpus_refused(void **state) {
     assert_refused("6", corpus_load(path, NULL, 0.5, 5));
 }
 
-static void corpus_of_a_file(void **state) {
-    (void)state;
+static void corpus_of_a_file(void) {
     Corpus corpus;
     Vocabulary given;
     uint32_t characters[16];
@@ -188,8 +181,7 @@ static Corpus numbered_corpus(size_t count, double val_fraction, size_t window) 
     return corpus_load(put("numbered.txt", text, (size_t)(end - text)), NULL, val_fraction, window);
 }
 
-static void training_batches(void **state) {
-    (void)state;
+static void training_batches(void) {
     enum { B = 3, T = 5, STEPS = 4000, STARTS = 45 - T };
     Corpus corpus = numbered_corpus(60, 0.25, T);
     assert_int_equal(corpus.train, 45);
@@ -222,10 +214,8 @@ static void training_batches(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(utf8_of_every_code_point),          TEST(utf8_of_every_malformed_kind), TEST(text_outside_the_vocabulary),
-        TEMPORARY_TEST(vocabulary_file_refused), TEMPORARY_TEST(corpus_built_in),    TEMPORARY_TEST(corpus_refused),
-        TEMPORARY_TEST(corpus_of_a_file),        TEMPORARY_TEST(training_batches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(utf8_of_every_code_point), TEST(utf8_of_every_malformed_kind),
+                     TEST(text_outside_the_vocabulary), TEMPORARY_TEST(vocabulary_file_refused),
+                     TEMPORARY_TEST(corpus_built_in), TEMPORARY_TEST(corpus_refused), TEMPORARY_TEST(corpus_of_a_file),
+                     TEMPORARY_TEST(training_batches));
 }

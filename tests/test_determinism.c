@@ -33,8 +33,7 @@ static void train_elsewhere(const char *ini, const char *run, size_t threads) {
 }
 
 /* Where the program makes the products, other numbers of threads give the same files as well. */
-static void runs_repeat_to_the_bit(void **state) {
-    (void)state;
+static void runs_repeat_to_the_bit(void) {
     enum { RUNS = INSTRUMENTED ? 3 : 5 };
 #define SHORT "train.steps=6", "eval.every=3", "eval.batches=2", "log.attention_every=6", "log.every=1"
     static const char *const cases[][14] = {
@@ -116,8 +115,7 @@ static double step_by(const Case *c, real **gradients, TensorTable *table) {
    products of two operands each: six per layer and the logits, forward and backward. 52 independent changes make it
    sqrt(52) 2^-9 = .014 of its size different. Attention's own parameters are few numbers, sums in which terms of both
    signs cancel: twice as much is allowed where a model has them. */
-static void bf16_is_close(void **state) {
-    (void)state;
+static void bf16_is_close(void) {
     static const Case cases[] = {
         {.B = 4, .T = 64, .C = 128, .F = 512, .D = 64},
         {.B = 2, .T = 150, .C = 64, .F = 128, .D = 32},            /* tiles of queries, which products read in place */
@@ -151,8 +149,7 @@ static void bf16_is_close(void **state) {
 }
 
 /* Products read weights as the last pass without same_parameters packed them. */
-static void weights_are_packed(void **state) {
-    (void)state;
+static void weights_are_packed(void) {
     if (!matmul_is_own()) skip();
     for (int bf16 = 0; bf16 < 2; bf16++) {
         const ModelShape shape = {.T = 40,
@@ -187,10 +184,5 @@ int main(int argc, char **argv) {
         train_here(argv[1], argv[2], strtoul(argv[3], NULL, 10));
         return support_release(NULL);
     }
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(runs_repeat_to_the_bit),
-        TEST(bf16_is_close),
-        TEST(weights_are_packed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(runs_repeat_to_the_bit), TEST(bf16_is_close), TEST(weights_are_packed));
 }

@@ -34,8 +34,7 @@ static void assert_parameters(const char *a, const char *b, real qk) {
 
 /* Divisor 4, or divisor 16 with a = sqrt(16 / 4) = 2: the same function at every step, to the bit, as a is a power of
    two. The conditions are those of docs/model.md: eps that does not count, no clipping, decay by lr itself. */
-static void divisor_is_start_and_rate(void **state) {
-    (void)state;
+static void divisor_is_start_and_rate(void) {
     static const struct {
         const char *name, *optimizer, *lr, *lr_scale;
     } RULES[] = {{"adamw", "train.optimizer=adamw", "train.lr=1e-2", "train.qk_lr_scale=2"},
@@ -66,8 +65,7 @@ static void divisor_is_start_and_rate(void **state) {
 #define CONSTANT_LR "train.warmup=0", "train.min_lr=1e-2"
 
 /* Up to the switch nothing changes; from then on every command scores the same weights with the other divisor. */
-static void switched(void **state) {
-    (void)state;
+static void switched(void) {
     CONFIGURE(CONSTANT_LR, "train.steps=20", "log.every=1", "attention.scale_divisor=0.5");
     train("plain", 1);
     CONFIGURE(CONSTANT_LR, "train.steps=20", "log.every=1", "attention.scale_divisor=0.5", "attention.switch_step=10",
@@ -95,8 +93,7 @@ static void switched(void **state) {
 }
 
 /* A run that is stopped before, at or after the switch, and resumed, has the same bits. */
-static void resumed(void **state) {
-    (void)state;
+static void resumed(void) {
     static const char *const STOPS[] = {"train.steps=9", "train.steps=10", "train.steps=11"};
     const char *const longer = "train.steps=20";
     CONFIGURE(CONSTANT_LR, longer, "attention.scale_divisor=none", "attention.switch_step=10",
@@ -114,7 +111,5 @@ static void resumed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TRAINING_TEST(divisor_is_start_and_rate), TRAINING_TEST(switched),
-                                       TRAINING_TEST(resumed)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(divisor_is_start_and_rate), TRAINING_TEST(switched), TRAINING_TEST(resumed));
 }

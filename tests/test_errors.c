@@ -6,8 +6,7 @@
 
 #include "base/text.h"
 
-static void messages(void **state) {
-    (void)state;
+static void messages(void) {
     (void)works(error_raise(STATUS_USAGE, "%s: %d", "a\nb\tc\033[1m\x7f\r", 5));
     assert_int_equal(err.status, STATUS_USAGE);
     assert_string_equal(err.message, "a?b?c?[1m??: 5");
@@ -64,8 +63,7 @@ static void fail_with_letters(void *argument) {
 }
 
 /* An error releases what was made since the innermost protect, the newest first, also where an undo fails. */
-static void protected_calls(void **state) {
-    (void)state;
+static void protected_calls(void) {
     int calls = 0;
     Error error = {STATUS_FAILED, "old"};
     *undone = 0;
@@ -108,8 +106,7 @@ static void fail_after_a_protect(void *argument) {
 }
 
 /* Protects may be nested: an error ends the innermost one that has not ended. */
-static void nested_protects(void **state) {
-    (void)state;
+static void nested_protects(void) {
     int calls = 0;
     Error error;
     *undone = 0;
@@ -140,8 +137,7 @@ static void fail_over_such_an_undo(void *argument) {
     make_letter('g');
     runtime_error("the reason");
 }
-static void protects_in_undos(void **state) {
-    (void)state;
+static void protects_in_undos(void) {
     Error error;
     *undone = 0;
     assert_false(protect(fail_over_such_an_undo, NULL, &error));
@@ -174,8 +170,7 @@ static int child_of(void (*function)(void), char *message, size_t capacity) {
     assert_int_equal(waitpid(child, &how, 0), child);
     return how;
 }
-static void errors_without_a_protect(void **state) {
-    (void)state;
+static void errors_without_a_protect(void) {
     char message[4096];
     int how = child_of(fail_alone, message, sizeof message);
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == STATUS_USAGE);
@@ -185,8 +180,7 @@ static void errors_without_a_protect(void **state) {
     assert_non_null(strstr(message, "omp_get_level"));
 }
 
-static void marks_and_releases(void **state) {
-    (void)state;
+static void marks_and_releases(void) {
     *undone = 0;
     make_letter('a');
     const size_t outer = memory_mark();
@@ -210,8 +204,7 @@ static void marks_and_releases(void **state) {
 }
 
 /* Without memory there is an error, and what was made before stays. */
-static void blocks_too_large(void **state) {
-    (void)state;
+static void blocks_too_large(void) {
     static const size_t sizes[][2] = {{SIZE_MAX, 1}, {SIZE_MAX / 2, 3}, {SIZE_MAX - 8, 1}, {PTRDIFF_MAX, 1}};
     const char *copy = memory_copy_text("copied", 4);
     assert_non_null(memory_make(0, 8, "nothing"));
@@ -221,10 +214,6 @@ static void blocks_too_large(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(messages),          TEST(protected_calls),          TEST(nested_protects),
-        TEST(protects_in_undos), TEST(errors_without_a_protect), TEST(marks_and_releases),
-        TEST(blocks_too_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(messages), TEST(protected_calls), TEST(nested_protects), TEST(protects_in_undos),
+                     TEST(errors_without_a_protect), TEST(marks_and_releases), TEST(blocks_too_large));
 }

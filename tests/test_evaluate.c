@@ -59,8 +59,7 @@ static double evaluate_now(size_t batch, size_t batches, int32_t *tokens) {
 static double evaluate_whole(size_t batch) { return evaluate_now(batch, 0, integers(batch * T)); }
 
 /* Every character but the first weighs the same, also in a last window that is shorter. */
-static void whole_split(void **state) {
-    (void)state;
+static void whole_split(void) {
     for (size_t batch = 1; batch <= 16; batch = batch * 2 + 1) {
         make_model(batch, 1);
         for (size_t validation = T + 1; validation <= VALIDATION; validation++) {
@@ -96,8 +95,7 @@ static void check_distances(const int32_t *tokens, const int32_t *targets, size_
 }
 
 /* One batch, which is also what attention is measured on. */
-static void one_batch(void **state) {
-    (void)state;
+static void one_batch(void) {
     make_model(9, 1);
     for (size_t validation = T + 1; validation <= VALIDATION; validation++) {
         split_at(validation);
@@ -121,8 +119,7 @@ static void one_batch(void **state) {
 
 /* N batches that are every full window: the shorter one after them is not among them. More than there are: the whole
    split. */
-static void several_batches(void **state) {
-    (void)state;
+static void several_batches(void) {
     make_model(2, 1);
     split_at(6 * T + 4); /* six full windows and one of three */
     int32_t *tokens = integers(2 * T);
@@ -138,11 +135,6 @@ static void several_batches(void **state) {
 }
 
 int main(void) {
-#define EVALUATE_TEST(function) cmocka_unit_test_setup_teardown(function, make, temporary_leave)
-    const struct CMUnitTest tests[] = {
-        EVALUATE_TEST(whole_split),
-        EVALUATE_TEST(one_batch),
-        EVALUATE_TEST(several_batches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+#define EVALUATE_TEST(function) TEST_WITH(function, make, temporary_leave)
+    return RUN_TESTS(EVALUATE_TEST(whole_split), EVALUATE_TEST(one_batch), EVALUATE_TEST(several_batches));
 }

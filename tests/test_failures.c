@@ -171,15 +171,13 @@ static void configure_again(void) {
     config_load(&loaded, NULL, in("tiny.ini"), &override, 1);
 }
 
-static void checking(void **state) {
-    (void)state;
+static void checking(void) {
     CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
     refuse_each(check, "checking", 12);
     refuse_each(configure_again, "a config", 2);
 }
 
-static void finished_run(void **state) {
-    (void)state;
+static void finished_run(void) {
     CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
     train("run", 1);
     refuse_each(use, "using", 10);
@@ -188,17 +186,13 @@ static void finished_run(void **state) {
 
 static void page_of_theory(void) { js_dump(report_theory_data(temporary), JS_ASCII); }
 
-static void pages(void **state) {
-    (void)state;
+static void pages(void) {
     run_description_save(run_description("./train", 1), directory_open(temporary));
     put_text("theory.csv", "d_k\n1\n");
     refuse_each(page_of_theory, "a page's data", 100);
 }
 
-static void descriptions(void **state) {
-    (void)state;
-    refuse_each(describe, "a description", 45);
-}
+static void descriptions(void) { refuse_each(describe, "a description", 45); }
 
 /* A text of JSON whose escapes and end come at each place of the parser's buffer, which grows as it is read. */
 static size_t letters;
@@ -209,17 +203,13 @@ static void parse(void) {
     js_parse(text, strlen(text), "a text");
 }
 
-static void escapes(void **state) {
-    (void)state;
+static void escapes(void) {
     for (letters = 0; letters < 62; letters++) refuse_each(parse, "an escape", 3);
 }
 
 int main(void) {
     nowhere = fopen("/dev/null", "w");
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(checking), TRAINING_TEST(finished_run), TRAINING_TEST(descriptions),
-        TRAINING_TEST(pages),    TRAINING_TEST(escapes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(checking), TRAINING_TEST(finished_run), TRAINING_TEST(descriptions),
+                     TRAINING_TEST(pages), TRAINING_TEST(escapes));
 }
 #endif

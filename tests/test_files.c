@@ -33,8 +33,7 @@ static size_t entries_of(const char *directory) {
 static size_t entries(void) { return entries_of(temporary); }
 static size_t open_files(void) { return entries_of("/dev/fd"); }
 
-static void round_trip(void **state) {
-    (void)state;
+static void round_trip(void) {
     static char large[300000];
     for (size_t i = 0; i < sizeof large; i++) large[i] = (char)(i * 2654435761u >> 13);
     file_write(&no_directory, in("large"), large, sizeof large);
@@ -53,8 +52,7 @@ static void round_trip(void **state) {
     assert_int_equal(status.st_mode & 0777, 0666 & ~mask); /* as any program's file */
 }
 
-static void reading_fails(void **state) {
-    (void)state;
+static void reading_fails(void) {
     write_text("ten", "0123456789");
     assert_int_equal(mkfifo(in("fifo"), 0600), 0);
     assert_int_equal(mkdir(in("folder"), 0700), 0);
@@ -89,8 +87,7 @@ static void begin_and_fail(const Directory *d, const char *name) {
 }
 
 /* An error that comes while a file is written removes what was written and closes what was open; the old file stays. */
-static void error_while_writing(void **state) {
-    (void)state;
+static void error_while_writing(void) {
     assert_int_equal(mkdir(in("folder"), 0700), 0);
     write_text("folder/file", "old");
     const Directory *folder = directory_open(in("folder"));
@@ -115,8 +112,7 @@ int fsync(int file) {
 
 /* A disk that is full when the bytes are flushed: the old file stays. Where the directory alone cannot be flushed, the
    new one is in place. A file system that has no flush of directories is no error. */
-static void flushing_fails(void **state) {
-    (void)state;
+static void flushing_fails(void) {
     write_text("file", "old");
     const size_t before = open_files();
     fails_in = 1, reason = ENOSPC;
@@ -132,8 +128,7 @@ static void flushing_fails(void **state) {
     assert_int_equal(entries(), 1);
 }
 
-static void joining(void **state) {
-    (void)state;
+static void joining(void) {
     char out[PATH_CAPACITY], name[PATH_CAPACITY] = "";
     path_join(out, "abc", "def");
     assert_string_equal(out, "abc/def");
@@ -144,8 +139,7 @@ static void joining(void **state) {
     assert_fails(STATUS_FAILED, "the path is too long", path_join(out, "abc", name));
 }
 
-static void directories(void **state) {
-    (void)state;
+static void directories(void) {
     assert_true(directory_make_new(in("a/b/c")));
     assert_false(directory_make_new(in("a/b/c")));
     assert_true(directory_make_new(in("a/b/d/"))); /* a slash at the end */
@@ -164,8 +158,7 @@ static void directories(void **state) {
 }
 
 /* A path is absent when the system says so, and never because of another error. */
-static void there_or_not(void **state) {
-    (void)state;
+static void there_or_not(void) {
     char lengthy[2000];
     write_text("file", "x");
     assert_int_equal(symlink("/nowhere/at/all", in("dangling")), 0);
@@ -184,8 +177,7 @@ static void there_or_not(void **state) {
 
 /* Links, pipes and devices at the path, or at the name of the new file: nothing is written through a link, nothing
    waits for the reader of a pipe, and no device, pipe or directory is replaced. */
-static void links_and_pipes(void **state) {
-    (void)state;
+static void links_and_pipes(void) {
     char before[512];
     write_text("victim", "stays");
     assert_int_equal(symlink("victim", in("new.new")), 0);
@@ -223,8 +215,7 @@ static void links_and_pipes(void **state) {
 }
 
 /* When two processes write the same file at the same time, the later one wins, and the other gets an error. */
-static void two_writers(void **state) {
-    (void)state;
+static void two_writers(void) {
     FileWriter *first = file_writer_open(&no_directory, in("file"));
     FileWriter *second = file_writer_open(&no_directory, in("file"));
     fputs("half", first->stream);
@@ -236,8 +227,7 @@ static void two_writers(void **state) {
 
 /* In an open directory, names lead to its files and to those of directories in it, wherever its path leads by now. No
    link is followed on the way. */
-static void below_a_directory(void **state) {
-    (void)state;
+static void below_a_directory(void) {
     assert_true(directory_make_new(in("run")));
     assert_true(directory_make_new(in("victim")));
     const Directory *d = directory_open(in("run"));
@@ -306,8 +296,7 @@ static const char *listing(void) {
         "find . ! -name owner -printf '%y %p %l\n' | sort && find . -type f ! -name owner -exec cksum {} + | sort");
 }
 
-static void next_free_name(void **state) {
-    (void)state;
+static void next_free_name(void) {
     assert_made(NULL, in("runs/a"), false, in("runs/a"));
     assert_made(NULL, in("runs/a"), false, in("runs/a-2"));
     assert_made(NULL, in("runs/a"), true, in("runs/a-3")); /* force is about --out */
@@ -320,8 +309,7 @@ static void next_free_name(void **state) {
 }
 
 /* After "runs/a/" comes "runs/a-2", not a directory inside of it. */
-static void slash_at_the_end(void **state) {
-    (void)state;
+static void slash_at_the_end(void) {
     assert_made(NULL, in("runs/a/"), false, in("runs/a"));
     assert_made(NULL, in("runs/a/"), false, in("runs/a-2"));
     assert_made(NULL, in("runs/a//"), false, in("runs/a-3"));
@@ -333,8 +321,7 @@ static void slash_at_the_end(void **state) {
     assert_refused("--force", make(in("named/"), NULL, false));
 }
 
-static void named_and_there(void **state) {
-    (void)state;
+static void named_and_there(void) {
     static const char *const others[] = {
         NULL, "", "{}", "{\"program\": \"another\"}", "[\"sqrtdk\"]", "{\"program\": \"sqrtdk\"", "{\"program\": 1}"};
     assert_made(in("deep/er/run"), NULL, false, in("deep/er/run"));
@@ -371,8 +358,7 @@ static void make_run_and_sweep(void) {
 }
 
 /* The old directory is whole under the first free name, which the note says. */
-static void old_results_are_moved(void **state) {
-    (void)state;
+static void old_results_are_moved(void) {
     const size_t mark = memory_mark();
     make_run_and_sweep();
     assert_true(shell("cp -a run first && cp -a sweep kept && echo mine >sweep.old"));
@@ -399,8 +385,7 @@ static void old_results_are_moved(void **state) {
 }
 
 /* A path through the directory that is moved leads to the new one; one that ends in .. is not moved. */
-static void through_itself(void **state) {
-    (void)state;
+static void through_itself(void) {
     make_run_and_sweep();
     assert_true(shell("cp -a run first"));
     make(in("run/../run"), NULL, true);
@@ -412,8 +397,7 @@ static void through_itself(void **state) {
 
 /* A directory that is empty, or that a killed program left before it had results, is used, with --force and without;
    nothing in it is removed. One that has a run.json, or lacks run.json.new, is not used. */
-static void unused_directories(void **state) {
-    (void)state;
+static void unused_directories(void) {
     static const char *const left[] = {
         "true", "touch new/run.json.new", "touch new/run.json.new new/config.ini new/mine.txt",
         "mkdir new/checkpoint && touch new/run.json.new new/metrics.csv new/checkpoint/last.safetensors"};
@@ -443,8 +427,7 @@ static void replace_and_fail(void) {
 }
 
 /* Results that could not begin leave nothing but the old ones, of which the error says where they are. */
-static void abandoned(void **state) {
-    (void)state;
+static void abandoned(void) {
     const size_t mark = memory_mark();
     results_make(in("new"), NULL, false);
     assert_refused("is in use", make(in("new"), NULL, true));
@@ -472,8 +455,7 @@ static void abandoned(void **state) {
 
 /* --force is refused, and nothing is moved, for a link, a parent that cannot be written, a process in the directory
    or in a run of the sweep that it holds. */
-static void not_moved(void **state) {
-    (void)state;
+static void not_moved(void) {
     make_run_and_sweep();
     assert_int_equal(symlink("run", in("link")), 0);
     const char *before = listing();
@@ -498,8 +480,7 @@ static void not_moved(void **state) {
     assert_string_equal(listing(), before);
 }
 
-static void description(void **state) {
-    (void)state;
+static void description(void) {
     Json *run = run_description("./train \"a b\" --set x=\\ é", 3);
     run_description_save(run, directory_open(temporary));
     size_t size;
@@ -529,8 +510,7 @@ static void put_group(const char *folder, const char *name, const char *text) {
 }
 
 /* The quota of a container, by both versions of cgroups: the smallest of a group and those above, rounded up. */
-static void quotas(void **state) {
-    (void)state;
+static void quotas(void) {
     static const struct {
         const char *groups;
         size_t processors;
@@ -567,27 +547,12 @@ static void quotas(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(links_and_pipes),
-        TEMPORARY_TEST(two_writers),
-        TEMPORARY_TEST(round_trip),
-        TEMPORARY_TEST(reading_fails),
-        TEMPORARY_TEST(error_while_writing),
-        TEMPORARY_TEST(flushing_fails),
-        TEMPORARY_TEST(joining),
-        TEMPORARY_TEST(directories),
-        TEMPORARY_TEST(there_or_not),
-        TEMPORARY_TEST(below_a_directory),
-        TEMPORARY_TEST(next_free_name),
-        TEMPORARY_TEST(slash_at_the_end),
-        TEMPORARY_TEST(named_and_there),
-        TEMPORARY_TEST(old_results_are_moved),
-        TEMPORARY_TEST(through_itself),
-        TEMPORARY_TEST(unused_directories),
-        TEMPORARY_TEST(abandoned),
-        TEMPORARY_TEST(not_moved),
-        TEMPORARY_TEST(description),
-        TEMPORARY_TEST(quotas),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEMPORARY_TEST(links_and_pipes), TEMPORARY_TEST(two_writers), TEMPORARY_TEST(round_trip),
+                     TEMPORARY_TEST(reading_fails), TEMPORARY_TEST(error_while_writing), TEMPORARY_TEST(flushing_fails),
+                     TEMPORARY_TEST(joining), TEMPORARY_TEST(directories), TEMPORARY_TEST(there_or_not),
+                     TEMPORARY_TEST(below_a_directory), TEMPORARY_TEST(next_free_name),
+                     TEMPORARY_TEST(slash_at_the_end), TEMPORARY_TEST(named_and_there),
+                     TEMPORARY_TEST(old_results_are_moved), TEMPORARY_TEST(through_itself),
+                     TEMPORARY_TEST(unused_directories), TEMPORARY_TEST(abandoned), TEMPORARY_TEST(not_moved),
+                     TEMPORARY_TEST(description), TEMPORARY_TEST(quotas));
 }

@@ -184,8 +184,7 @@ static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flag
     support_release(NULL);
 }
 
-static void small_shapes(void **state) {
-    (void)state;
+static void small_shapes(void) {
     for (size_t l = 0; l < kernel_count; l++)
         for (size_t m = 1; m <= 41; m += m < 14 ? 1 : 9)
             for (size_t n = 1; n <= 36; n += n < 18 ? 1 : 6)
@@ -193,8 +192,7 @@ static void small_shapes(void **state) {
                     check(kernels[l], m, n, k, (unsigned)(m + 3 * n + 5 * k) % FLAGS, k % 2 ? 1 : .37F);
 }
 
-static void shapes_of_a_model(void **state) {
-    (void)state;
+static void shapes_of_a_model(void) {
     static const size_t shapes[][3] = {{384, 384, 128}, {64, 64, 32},   {64, 32, 64},  {128, 64, 768}, {65, 128, 300},
                                        {37, 65, 256},   {25, 97, 257},  {500, 33, 16}, {33, 40, 31},   {20, 70, 95},
                                        {13, 530, 90},   {7, 1030, 515}, {20, 33, 1601}};
@@ -205,8 +203,7 @@ static void shapes_of_a_model(void **state) {
 }
 
 /* Computes the whole product, then by rows, by columns and with vectors of the other width. */
-static void bits_are_the_same(void **state) {
-    (void)state;
+static void bits_are_the_same(void) {
     for (unsigned flags = 0; flags < 2 * FLAGS; flags++) {
         Case x = make(101, 150, 300, flags % FLAGS, flags < FLAGS ? 1 : .37F);
         const Product *p = &x.product;
@@ -240,8 +237,7 @@ static void bits_are_the_same(void **state) {
 }
 
 /* A triangle of a product has the bits of the whole product. */
-static void triangles(void **state) {
-    (void)state;
+static void triangles(void) {
     static const size_t shapes[][4] = {{64, 64, 32, 0},    {64, 128, 48, 64}, {100, 32, 100, 0}, {33, 40, 450, 417},
                                        {450, 40, 33, 417}, {13, 9, 7, 2},     {33, 40, 900, 867}};
     for (size_t l = 0; l < kernel_count; l++)
@@ -283,8 +279,7 @@ static Guarded guard(size_t bytes) {
 
 /* Nothing behind C is touched, and at most 15 rows behind a plain A of bf16. Sanitizers do not see what the processor's
    tiles read and write. */
-static void nothing_beyond(void **state) {
-    (void)state;
+static void nothing_beyond(void) {
     static const size_t heights[] = {1, 15, 16, 17, 31, 32, 33, 48, 65};
     enum { N = 32, DEPTH = 64 };
     for (size_t l = 0; l < kernel_count; l++)
@@ -304,8 +299,7 @@ static void nothing_beyond(void **state) {
 }
 
 /* A NaN or an infinity reaches the entries it must and no others, also next to the zeros that pad a panel. */
-static void not_finite(void **state) {
-    (void)state;
+static void not_finite(void) {
     for (size_t l = 0; l < kernel_count; l++) {
         Case x = make(5, 19, 4, 0, 1);
         x.a[2 * x.product.a.stride + 1] = INFINITY;
@@ -332,8 +326,7 @@ static Operand packed_weight(Operand w, size_t in, size_t out, Orientation as, A
 
 /* A linear layer whose x and dy were rounded before, and whose weight was packed: the numbers it gets from the same
    numbers as floats. */
-static void linear_layer_of_bf16(void **state) {
-    (void)state;
+static void linear_layer_of_bf16(void) {
     static const size_t shapes[][2] = {{40, 1}, {40, 15}, {40, 16}, {33, 17}, {40, 64}, {800, 150}, {35, 1601}};
     for (size_t i = 0; i < COUNT_OF(shapes); i++) {
         const size_t rows = 50, in = shapes[i][0], out = shapes[i][1];
@@ -382,8 +375,7 @@ void cblas_sgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b
 /* The kernel that matmul_kernels names, for the announcement and run.json, makes the products: OpenBLAS where it is
    named and nowhere else, and of two kernels whose bits differ the named one. This program calls nothing that could
    choose one. */
-static void named_kernel_runs(void **state) {
-    (void)state;
+static void named_kernel_runs(void) {
 #ifdef __x86_64__
     const char *const float4 = ""; /* never chosen */
 #else
@@ -419,8 +411,6 @@ static void named_kernel_runs(void **state) {
 int main(void) {
     for (GemmKernel kernel = GEMM_FLOAT4; kernel <= GEMM_AMX_BF16; kernel++)
         if (gemm_runs(kernel)) kernels[kernel_count++] = kernel;
-    const struct CMUnitTest tests[] = {TEST(named_kernel_runs), TEST(small_shapes),        TEST(shapes_of_a_model),
-                                       TEST(bits_are_the_same), TEST(triangles),           TEST(nothing_beyond),
-                                       TEST(not_finite),        TEST(linear_layer_of_bf16)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(named_kernel_runs), TEST(small_shapes), TEST(shapes_of_a_model), TEST(bits_are_the_same),
+                     TEST(triangles), TEST(nothing_beyond), TEST(not_finite), TEST(linear_layer_of_bf16));
 }

@@ -45,8 +45,7 @@ static void check_case(const Case *c) {
     teardown(&u);
 }
 
-static void edges_against_differences(void **state) {
-    (void)state;
+static void edges_against_differences(void) {
     for (size_t n = 0; n < COUNT_OF(EDGES); n++) check_case(&EDGES[n]);
 }
 
@@ -74,8 +73,7 @@ static void check_near_kink(double distance, double mistake) {
 }
 
 /* Where one unit is near its kink, or on it, every entry is compared, since the kink is on one side of it. */
-static void near_a_kink(void **state) {
-    (void)state;
+static void near_a_kink(void) {
     static const double distances[] = {.1, .01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-14, 0};
     for (size_t d = 0; d < COUNT_OF(distances); d++)
         for (unsigned n = 0; n < 4; n++) check_near_kink(n & 1 ? -distances[d] : distances[d], n & 2 ? 3e-7 : 0);
@@ -83,8 +81,7 @@ static void near_a_kink(void **state) {
 
 /* A gradient that is zero and should not be, or is not and should be, is off: the bias of q, and that of k. A post-norm
    model has small ones. */
-static void zeros_are_checked(void **state) {
-    (void)state;
+static void zeros_are_checked(void) {
     for (unsigned n = 0; n < 4; n++) {
         const Case c = {.name = "zeros", .L = 1, .post = n & 1};
         Setup u;
@@ -149,8 +146,7 @@ static const char SMALL[] =
 
 /* qk_clip is refused with options by which scores are not proportional to W_Q and W_K. test_config.c has each refused
    pair. */
-static void every_pair(void **state) {
-    (void)state;
+static void every_pair(void) {
     size_t checked = 0;
     for (size_t i = 0; i < COUNT_OF(OPTIONS); i++)
         for (size_t j = i; j < COUNT_OF(OPTIONS); j++) {
@@ -167,8 +163,7 @@ static void every_pair(void **state) {
 }
 
 /* Each option alone, at one position and at more than a tile of queries holds. */
-static void every_length(void **state) {
-    (void)state;
+static void every_length(void) {
     static const char *const contexts[] = {"model.context=1", "model.context=70"};
     for (size_t i = 0; i < COUNT_OF(OPTIONS); i++)
         for (size_t c = 0; c < COUNT_OF(contexts); c++) {
@@ -187,8 +182,7 @@ static double forward_with_dropout(Setup *u) {
     return model_pass(&u->model, &u->batch, &(Pass){.training = true, .seed = SEED, .micro_step = u->micro_step});
 }
 
-static void dropout_is_drawn_by_step(void **state) {
-    (void)state;
+static void dropout_is_drawn_by_step(void) {
     Case c = {.name = "dropout", .dropout = .2, .threads = 2};
     Setup u;
     setup(&u, &c);
@@ -206,8 +200,7 @@ static void dropout_is_drawn_by_step(void **state) {
 
 /* Dropout masks differ between sequences and are the same in the backward pass: along the gradient the loss changes
    by the gradient's length. */
-static void slices_have_masks_of_their_own(void **state) {
-    (void)state;
+static void slices_have_masks_of_their_own(void) {
     Setup u;
     const Case c = {.name = "slices with dropout", .L = 1, .T = SLICE_ROWS / 4, .B = 9, .threads = 2, .dropout = .3};
     setup(&u, &c);
@@ -230,8 +223,7 @@ static void slices_have_masks_of_their_own(void **state) {
 }
 
 /* Sizes beyond size_t, beyond int (for BLAS) and beyond any machine end in an error. */
-static void sizes_that_do_not_fit(void **state) {
-    (void)state;
+static void sizes_that_do_not_fit(void) {
     static const Case cases[] = {
         {.C = SIZE_MAX / 2},    {.L = SIZE_MAX / 4},
         {.V = (size_t)1 << 62}, {.H = (size_t)1 << 33, .D = (size_t)1 << 33},
@@ -304,8 +296,7 @@ static void compare(const Case *c) {
     teardown(&u);
 }
 
-static void combinations_of_both_engines(void **state) {
-    (void)state;
+static void combinations_of_both_engines(void) {
     for (unsigned n = 0; n < 16 * 6; n++) {
         static const Init inits[] = {INIT_UNIT, INIT_TORCH, INIT_GPT2};
         char name[64];
@@ -322,8 +313,7 @@ static void combinations_of_both_engines(void **state) {
     }
 }
 
-static void edges_of_both_engines(void **state) {
-    (void)state;
+static void edges_of_both_engines(void) {
     static const Case three_tiles = {.name = "three tiles of queries", .T = 150, .B = 2, .threads = 2, .L = 1};
     static const Case three_slices = {.name = "three slices", .T = SLICE_ROWS / 4, .B = 9, .threads = 2, .L = 1};
     compare(&three_tiles);
@@ -333,8 +323,7 @@ static void edges_of_both_engines(void **state) {
 }
 
 /* Each sequence adds up its own gradients, so the number of threads changes no bit. */
-static void threads_change_nothing(void **state) {
-    (void)state;
+static void threads_change_nothing(void) {
     static const size_t threads[] = {1, 2, 3, 8};
     real *gradients[COUNT_OF(threads)];
     double losses[COUNT_OF(threads)];
@@ -376,8 +365,7 @@ static void check_norms(const NormStatistics *got, double *norms, size_t n, cons
     }
 }
 
-static void norms_of_every_row(void **state) {
-    (void)state;
+static void norms_of_every_row(void) {
     for (size_t threads = 1; threads <= 5; threads += 2) { /* five: sequences are split */
         Setup u;
         const Case c = {
@@ -427,8 +415,7 @@ static void norms_of_every_row(void **state) {
 
 /* Where no row has two keys there are no norms. A model that has diverged has NaN for its norms, not a number that
    comes from sorting NaN. */
-static void no_norms(void **state) {
-    (void)state;
+static void no_norms(void) {
     for (int diverged = 0; diverged < 2; diverged++) {
         const Case c = {.name = "no norms", .T = diverged ? 6 : 1};
         Setup u;
@@ -449,20 +436,9 @@ static void no_norms(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
-    const struct CMUnitTest tests[] = {
-        TEST(edges_against_differences),
-        TEST(near_a_kink),
-        TEST(zeros_are_checked),
-        cmocka_unit_test_setup_teardown(every_pair, enter, leave),
-        cmocka_unit_test_setup_teardown(every_length, enter, leave),
-        TEST(dropout_is_drawn_by_step),
-        TEST(slices_have_masks_of_their_own),
-        TEST(sizes_that_do_not_fit),
-        TEST(combinations_of_both_engines),
-        TEST(edges_of_both_engines),
-        TEST(threads_change_nothing),
-        TEST(norms_of_every_row),
-        TEST(no_norms),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(edges_against_differences), TEST(near_a_kink), TEST(zeros_are_checked),
+                     TEST_WITH(every_pair, enter, leave), TEST_WITH(every_length, enter, leave),
+                     TEST(dropout_is_drawn_by_step), TEST(slices_have_masks_of_their_own), TEST(sizes_that_do_not_fit),
+                     TEST(combinations_of_both_engines), TEST(edges_of_both_engines), TEST(threads_change_nothing),
+                     TEST(norms_of_every_row), TEST(no_norms));
 }

@@ -30,8 +30,7 @@ static double first_loss(ModelShape shape, Init init) {
    e^(s^2 / 2), and the last term its variance's share in the logarithm). It scatters around that by s / sqrt(rows),
    for the targets, and by sqrt(2 / V) s^2 / 2, for the logits, if they are the same in every row: both less by
    sqrt(SEEDS). Allowed are five times that. */
-static void starts_at_a_guess(void **state) {
-    (void)state;
+static void starts_at_a_guess(void) {
     ModelShape shape = small_shape(T, 512, 2, 16, V);
     const double s2 = 0.0004 * 512, expected = log(V) + s2 / 2 - (exp(s2) - 1) / (2 * V);
     const double scatter = sqrt((s2 / ROWS + 2.0 / V * s2 * s2 / 4) / SEEDS);
@@ -46,8 +45,7 @@ static void starts_at_a_guess(void **state) {
 
 /* A whole run, on a text whose training part is one window of context + 1 characters, and whose validation part is the
    same again: every batch is that window, and so is what is validated. */
-static void memorises_a_text(void **state) {
-    (void)state;
+static void memorises_a_text(void) {
     static const char text[] = "keys meet queries"
                                "keys meet queries";
     put_text("corpus.txt", text);
@@ -60,10 +58,4 @@ static void memorises_a_text(void **state) {
         assert_close(m->at[i][METRICS_VAL_LOSS], m->at[i][METRICS_TRAIN_LOSS], 2e-5, "row %zu", i);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(starts_at_a_guess),
-        TRAINING_TEST(memorises_a_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return RUN_TESTS(TRAINING_TEST(starts_at_a_guess), TRAINING_TEST(memorises_a_text)); }

@@ -73,8 +73,7 @@ static void assert_refuses(const char *on, const char *words) {
 
 /* Another process is kept out, here and on another host, and the file says whom to wait for. A process that ends leaves
    it empty. */
-static void excludes(void **state) {
-    (void)state;
+static void excludes(void) {
     char words[96];
     make_run();
     assert_true(locks());
@@ -92,8 +91,7 @@ static void excludes(void **state) {
 
 /* A killed process leaves its text. On this host the directory is taken over; on another it is refused, since locks may
    not reach it, unless the user says that the process has ended. */
-static void after_a_kill(void **state) {
-    (void)state;
+static void after_a_kill(void) {
     make_run();
     for (int i = 0; i < 2; i++) {
         assert_int_equal(status_of(start("b", lock_and_die)), 0);
@@ -110,8 +108,7 @@ static void after_a_kill(void **state) {
 }
 
 /* A file system that has no locks is refused in one line, unless the user says that no other process writes there. */
-static void without_locks(void **state) {
-    (void)state;
+static void without_locks(void) {
     static const int reasons[] = {ENOLCK, ENOTSUP, ENOSYS};
     make_run();
     for (size_t i = 0; i < COUNT_OF(reasons); i++) {
@@ -127,8 +124,7 @@ static void without_locks(void **state) {
 }
 
 /* Anything else in the place of the file is named and stays. */
-static void other_files(void **state) {
-    (void)state;
+static void other_files(void) {
     make_run();
     put_text("run/owner", "me\n");
     assert_refused("run/owner does not name a process", directory_lock(in("run")));
@@ -144,8 +140,7 @@ static void other_files(void **state) {
 }
 
 /* A copy made of hard links gets a file of its own, also while the original is locked. */
-static void hard_links(void **state) {
-    (void)state;
+static void hard_links(void) {
     make_run();
     assert_true(locks());
     assert_true(shell("cp -al run copy"));
@@ -160,8 +155,7 @@ static void hard_links(void **state) {
 }
 
 /* The file of an earlier version, one with lines in another order, and one that only names a process. */
-static void owners_read_by_name(void **state) {
-    (void)state;
+static void owners_read_by_name(void) {
     static const char *const texts[] = {
         "host node7\nsystem cbd439fb/pid:[40]\nprocess 23853\nstart 467873\nfile 24\njob 812\ntoken 8ea7814820a6dbf3\n",
         "job 812\nwhat is this\nstart 2026-11-28T23:00:00Z\n\nprocess 23853\nhost node7",
@@ -198,8 +192,7 @@ static int races(void) {
 }
 
 /* One of many processes locks a directory that is free, or whose owner was killed. */
-static void one_of_many(void **state) {
-    (void)state;
+static void one_of_many(void) {
     enum { RACERS = 12, ROUNDS = 16 };
     for (int round = 0; round < ROUNDS; round++) {
         int won = 0;
@@ -225,8 +218,7 @@ static void one_of_many(void **state) {
 /* --- a directory that was moved, or that another process has */
 
 /* Nothing is written where the path leads by now, not even what is in the buffers of logs; what was moved is whole. */
-static void moved(void **state) {
-    (void)state;
+static void moved(void) {
     static const double row[METRICS_COLUMNS] = {1, 2, 3};
     static const struct {
         const char *command, *words;
@@ -266,10 +258,7 @@ static void moved(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(excludes),    TEMPORARY_TEST(after_a_kill), TEMPORARY_TEST(without_locks),
-        TEMPORARY_TEST(other_files), TEMPORARY_TEST(hard_links),   TEMPORARY_TEST(owners_read_by_name),
-        TEMPORARY_TEST(one_of_many), TEMPORARY_TEST(moved),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEMPORARY_TEST(excludes), TEMPORARY_TEST(after_a_kill), TEMPORARY_TEST(without_locks),
+                     TEMPORARY_TEST(other_files), TEMPORARY_TEST(hard_links), TEMPORARY_TEST(owners_read_by_name),
+                     TEMPORARY_TEST(one_of_many), TEMPORARY_TEST(moved));
 }

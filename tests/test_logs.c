@@ -16,8 +16,7 @@ static void assert_same_table(const LogTable *table, const Table *expected) {
         }
 }
 
-static void a_runs_logs(void **state) {
-    (void)state;
+static void a_runs_logs(void) {
     LogTable table;
     CONFIGURE("model.layers=2");
     train("run", 1);
@@ -43,8 +42,7 @@ static void append(const Logs *logs, double step, double val_loss) {
 }
 
 /* Rows have the digits of docs/formats.md. A log is cut back, and appended to again. */
-static void cut_back(void **state) {
-    (void)state;
+static void cut_back(void) {
     char lines[512], empty[METRICS_COLUMNS - METRICS_VAL_ACCURACY] = "";
     memset(empty, ',', sizeof empty - 1);
     snprintf(lines, sizeof lines, "%s\n0,0,0.123,0.001,2.123457,3.5,3,%s\n10,640,0.123,0.001,2.123457,,3,0.25%s\n",
@@ -78,8 +76,7 @@ static void cut_back(void **state) {
 }
 
 /* A row that was not flushed, as where an error came before, reaches no file when the logs are released. */
-static void lost_row(void **state) {
-    (void)state;
+static void lost_row(void) {
     const double row[METRICS_COLUMNS] = {10};
     Logs *logs = logs_start(directory_open(temporary));
     append(logs, 0, 3);
@@ -91,8 +88,7 @@ static void lost_row(void **state) {
 
 /* A log is cut back only to where the checkpoint of a step was made: after the rows of all steps before it. Until then
    nothing is written. */
-static void cut_elsewhere(void **state) {
-    (void)state;
+static void cut_elsewhere(void) {
     size_t size[LOG_COUNT], length;
     Logs *logs = logs_start(directory_open(temporary));
     for (int step = 0; step < 40; step += 10) append(logs, step, 3);
@@ -131,8 +127,7 @@ static void cut_elsewhere(void **state) {
 
 /* A row that was cut inside its first number: the 3 of a 30 is no step, and the rows before the checkpoint of step 20
    are whole. Nor is anything written through a link, or into what is no file. */
-static void cut_number(void **state) {
-    (void)state;
+static void cut_number(void) {
     size_t size[LOG_COUNT];
     Logs *logs = logs_start(directory_open(temporary));
     append(logs, 0, 3);
@@ -157,8 +152,7 @@ static void cut_number(void **state) {
 }
 
 #define TEN "a,a,a,a,a,a,a,a,a,a,"
-static void refused(void **state) {
-    (void)state;
+static void refused(void) {
     static const char *const bad[][2] = {
         {"", "the line of the names of its columns is missing"},
         {"step,tokens,seconds,lr,val_loss,grad_norm,val_accuracy\n", "has no column train_loss"},
@@ -193,8 +187,7 @@ static void refused(void **state) {
 }
 
 /* Logs of another version: in another order, with columns that this one does not have, without optional ones. */
-static void other_columns(void **state) {
-    (void)state;
+static void other_columns(void) {
     static const char *const same[] = {
         "val_loss,train_loss,grad_norm,val_accuracy,lr,seconds,tokens,step\n6,5,7,.5,4,3,2,1\n,9,7,,4,3,2,2\n",
         "new,step,tokens,seconds,lr,train_loss,val_loss,newer,grad_norm,val_accuracy,newest\n"
@@ -219,8 +212,7 @@ static void other_columns(void **state) {
 }
 
 /* Such a log is continued with the columns that it has. */
-static void append_by_header(void **state) {
-    (void)state;
+static void append_by_header(void) {
     static const char *const before = "new,val_loss,lr,tokens,seconds,train_loss,grad_norm,step\n8,3,1,0,0,2,1,0\n";
     static const char *const expected = ",3.5,0.001,640,0.123,2.123457,3,10\n,,0.001,1280,0.123,2.123457,3,20\n";
     size_t size[LOG_COUNT];
@@ -244,8 +236,7 @@ static void append_by_header(void **state) {
 }
 
 /* Omits a line that is not whole yet. */
-static void torn_line(void **state) {
-    (void)state;
+static void torn_line(void) {
     put_log("metrics.csv", LOG_METRICS, "@100,2,3,4,5,6,7,\n200,2,3,4,5,,7,\n300,2,3,4,5,6,7,");
     const LogTable table = logs_read(temporary, LOG_METRICS);
     assert_int_equal(table.rows, 2);
@@ -254,17 +245,13 @@ static void torn_line(void **state) {
 }
 
 /* The best validation loss is the lowest of those rounded in the rows. */
-static void rounding(void **state) {
-    (void)state;
+static void rounding(void) {
     assert_true(logs_rounded(2.12345678) == 2.123457 && logs_rounded(1e-9) == 1e-9 && logs_rounded(3) == 3);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back),      TRAINING_TEST(cut_elsewhere),
-        TRAINING_TEST(cut_number),  TRAINING_TEST(refused),       TRAINING_TEST(torn_line),
-        TRAINING_TEST(rounding),    TRAINING_TEST(other_columns), TRAINING_TEST(append_by_header),
-        TRAINING_TEST(lost_row),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back), TRAINING_TEST(cut_elsewhere),
+                     TRAINING_TEST(cut_number), TRAINING_TEST(refused), TRAINING_TEST(torn_line),
+                     TRAINING_TEST(rounding), TRAINING_TEST(other_columns), TRAINING_TEST(append_by_header),
+                     TRAINING_TEST(lost_row));
 }

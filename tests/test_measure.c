@@ -77,8 +77,7 @@ static HeadStatistics plain_statistics(size_t layer, size_t head, size_t B, size
     return h;
 }
 
-static void against_plain_statistics(void **state) {
-    (void)state;
+static void against_plain_statistics(void) {
     const size_t lengths[] = {70, 64, 33, 2};
     for (int way = 0; way < 4; way++) {
         ModelShape shape = shape_of(70, 24, 3, 10);
@@ -103,8 +102,7 @@ static void against_plain_statistics(void **state) {
     }
 }
 
-static void one_position(void **state) {
-    (void)state;
+static void one_position(void) {
     ModelShape shape = shape_of(1, 8, 1, 8);
     make_model(&shape, 3, 1, INIT_UNIT, 3);
     forward(3, 1);
@@ -114,8 +112,7 @@ static void one_position(void **state) {
 }
 
 /* The first block's score_std, mean over heads and seeds, against theory's; d_k and divisor vary. */
-static void prediction(void **state) {
-    (void)state;
+static void prediction(void) {
     const struct {
         size_t H, D;
         double divisor;
@@ -161,8 +158,7 @@ static const char *check_lines(Model *m, size_t B, const int32_t *tokens, size_t
     return line;
 }
 
-static void a_run_writes_them(void **state) {
-    (void)state;
+static void a_run_writes_them(void) {
     static Run run;
     CONFIGURE("model.layers=2", "train.steps=8", "model.dropout=0.2", "log.attention_every=0", "train.batch=5");
     train("run", 2);
@@ -182,11 +178,6 @@ static void a_run_writes_them(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(against_plain_statistics),
-        TEST(one_position),
-        TEST(prediction),
-        TRAINING_TEST(a_run_writes_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(against_plain_statistics), TEST(one_position), TEST(prediction),
+                     TRAINING_TEST(a_run_writes_them));
 }

@@ -49,8 +49,7 @@ static void check(const int32_t *text, size_t count, const int32_t *validation, 
 }
 
 /* Also for a training text that is shorter than an n-gram, or empty, and for a validation text without a target. */
-static void random_texts(void **state) {
-    (void)state;
+static void random_texts(void) {
     static const size_t vocabularies[] = {1, 2, 5, 60, 10000}, counts[] = {0, 1, 2, 3, 4, 50, 3000},
                         lengths[] = {0, 1, 2, 3, 4, 90};
     static int32_t text[3000], validation[90];
@@ -66,14 +65,12 @@ static void random_texts(void **state) {
 }
 
 /* A context whose only occurrence ends the training text has no continuation: it counts as never seen. */
-static void context_at_the_end(void **state) {
-    (void)state;
+static void context_at_the_end(void) {
     const int32_t text[] = {0, 1, 0, 1, 0, 2, 3}, validation[] = {2, 3, 0, 1, 3, 3};
     check(text, 7, validation, 6, 4);
 }
 
-static void built_in_text(void **state) {
-    (void)state;
+static void built_in_text(void) {
     static const double expected[] = {3.09, 2.34, 1.79, 1.48};
     double losses[NGRAM_ORDERS];
     const Corpus corpus = corpus_load("", NULL, .1, 64);
@@ -83,8 +80,7 @@ static void built_in_text(void **state) {
     check(corpus.ids, 20000, corpus.ids + corpus.train, 300, corpus.vocabulary.count);
 }
 
-static void text_too_long(void **state) {
-    (void)state;
+static void text_too_long(void) {
     const int32_t id = 0;
     double losses[NGRAM_ORDERS];
     assert_refused("too long", ngram_losses(&id, UINT32_MAX - 1, &id, 1, 2, losses));
@@ -105,8 +101,7 @@ static void assert_recorded(const char *name, const double expected[NGRAM_ORDERS
 }
 
 /* run.json has them in 15 digits, also after a resume. Recall has none. */
-static void in_run_json(void **state) {
-    (void)state;
+static void in_run_json(void) {
     double expected[NGRAM_ORDERS], losses[NGRAM_ORDERS];
     CONFIGURE("train.steps=2");
     train("run", 1);
@@ -129,9 +124,6 @@ static void in_run_json(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(random_texts),  TEST(context_at_the_end),   TEST(built_in_text),
-        TEST(text_too_long), TRAINING_TEST(in_run_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(random_texts), TEST(context_at_the_end), TEST(built_in_text), TEST(text_too_long),
+                     TRAINING_TEST(in_run_json));
 }

@@ -9,8 +9,7 @@
 #include "ops/dropout.h"
 #include "ops/layernorm.h"
 
-static void layernorm_extremes(void **state) {
-    (void)state;
+static void layernorm_extremes(void) {
     real x[4] = {3, -1, 0, 7}, gamma[4] = {2, 2, 2, 2}, beta[4] = {.5, .5, .5, .5}, y[4], mean[4], rstd[4];
     real dy[4] = {1, 2, 3, 4}, dx[4], residual[4] = {9, 8, 7, 6};
     layernorm_forward(y, mean, rstd, x, gamma, beta, 4, 1);
@@ -31,8 +30,7 @@ static void layernorm_extremes(void **state) {
 }
 
 /* Both activation functions at 0, far out, and where a number is none. */
-static void activation_extremes(void **state) {
-    (void)state;
+static void activation_extremes(void) {
     real x[6] = {0, -0.0, NAN, 5, -1000, 1000}, dy[6] = {3, 3, 3, NAN, 3, 3}, y[6], dx[6], derivative[6];
     ACTIVATIONS[ACTIVATION_RELU].forward(y, derivative, x, 6);
     activation_backward(dx, dy, derivative, 6);
@@ -44,8 +42,7 @@ static void activation_extremes(void **state) {
     assert_that(y[4] == 0 && y[5] == 1000 && dx[4] == 0 && dx[5] == 3, "GELU far out");
 }
 
-static void cross_entropy_extremes(void **state) {
-    (void)state;
+static void cross_entropy_extremes(void) {
     enum { V = 5 };
     static const struct {
         real logits[V];
@@ -136,19 +133,18 @@ static void check_forward(const Case *a) {
     assert_all_close(a->out, out, T * HD, 1e-13, "out");
 }
 
-static void attention_is_the_naive_one(void **state) {
+static void attention_is_the_naive_one(void) {
     static const size_t lengths[] = {1, 5, 64, 65, 130};
     static const double multipliers[] = {1, 1. / 8, .3};
     for (size_t n = 0; n < COUNT_OF(lengths) * COUNT_OF(multipliers) * 2; n++) {
         const Case a = attention_start(lengths[n / 6], multipliers[n / 2 % 3], n % 2 ? .25 : 0, 1);
         check_forward(&a);
-        support_release(state);
+        support_release(NULL);
     }
 }
 
 /* Scores in the ten thousands: one key has all the weight, and neither pass overflows. */
-static void attention_with_huge_scores(void **state) {
-    (void)state;
+static void attention_with_huge_scores(void) {
     const size_t T = 70;
     const Case a = attention_start(T, 1, 0, 100);
     const AttentionArrays layer = layer_of(&a);
@@ -161,8 +157,7 @@ static void attention_with_huge_scores(void **state) {
 /* --- dropout */
 
 /* Masks that differ in one thing are independent: they agree in p^2 + (1 - p)^2 = 1/2 of their entries. */
-static void dropout_masks_differ(void **state) {
-    (void)state;
+static void dropout_masks_differ(void) {
     enum { COUNT = 10000 };
     const uint64_t high = 1;
     const struct {
@@ -201,8 +196,7 @@ static void dropout_masks_differ(void **state) {
 /* Sixteen bits below p 2^16 drop their entry; all others are multiplied by 1 / (1 - p). Column 128 p + 32 k + b of a
    mask is the lower half of word k of Philox block 16 p + b of its row, and column 128 p + 32 k + 16 + b the upper
    half, as src/ops/dropout.c says, whichever instructions draw it. */
-static void dropout_words(void **state) {
-    (void)state;
+static void dropout_words(void) {
     enum { COUNT = 300 };
     static const uint64_t rows[] = {0, 1, 4095, 4096, 0x123456789a};
     static const double probabilities[] = {.001, .1, .2, .5, .9, .999};
@@ -226,8 +220,7 @@ static void dropout_words(void **state) {
     }
 }
 
-static void dropout_over_rows(void **state) {
-    (void)state;
+static void dropout_over_rows(void) {
     enum { ROWS = 5, N = 37, FIRST = 11 };
     real *x = normal_reals(ROWS * N, 1), *y = filled_reals(ROWS * N, NAN), *mask = reals(mask_room(N));
     Dropout dropout = dropout_make(.3, 1, 2, 3);
@@ -260,15 +253,7 @@ static void dropout_over_rows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(layernorm_extremes),
-        TEST(activation_extremes),
-        TEST(cross_entropy_extremes),
-        TEST(attention_is_the_naive_one),
-        TEST(attention_with_huge_scores),
-        TEST(dropout_masks_differ),
-        TEST(dropout_words),
-        TEST(dropout_over_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(layernorm_extremes), TEST(activation_extremes), TEST(cross_entropy_extremes),
+                     TEST(attention_is_the_naive_one), TEST(attention_with_huge_scores), TEST(dropout_masks_differ),
+                     TEST(dropout_words), TEST(dropout_over_rows));
 }

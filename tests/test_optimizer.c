@@ -32,8 +32,7 @@ static double nano_gpt(double it, double warmup, double decay, double lr, double
     return min_lr + 0.5 * (1 + cos(M_PI * ratio)) * (lr - min_lr);
 }
 
-static void schedule(void **state) {
-    (void)state;
+static void schedule(void) {
     const size_t warmups[] = {0, 1, 100, 999};
     Config *c = config_of(OPTIMIZER_ADAMW);
     c->train.steps = 1000, c->train.lr = 3e-3, c->train.min_lr = 2e-4;
@@ -58,7 +57,7 @@ static void schedule(void **state) {
     }
 }
 
-static void norm(void **state) {
+static void norm(void) {
     static const size_t sizes[] = {1, 7, 4095, 4096, 4097, 50000};
     for (size_t n = 0; n < COUNT_OF(sizes); n++) {
         Optimizer o;
@@ -80,7 +79,7 @@ static void norm(void **state) {
         assert_true(isinf(gradient_norm(&o, g)));
         *last = 3e38f; /* its square is too large for a float */
         assert_true(isfinite(gradient_norm(&o, g)));
-        support_release(state);
+        support_release(NULL);
     }
 }
 
@@ -132,7 +131,7 @@ static const real *after_a_step(const Config *c, double qk_lr_scale) {
 
 /* W_Q, W_K and their biases change by qk_lr_scale times as much as otherwise, if nothing decays; with 0 they stay as
    they are, to the bit, without decay. All else is the same. */
-static void qk_lr_scale(void **state) {
+static void qk_lr_scale(void) {
     for (OptimizerKind kind = 0; kind < OPTIMIZER_COUNT; kind++) {
         Config *c = config_of(kind);
         const TensorTable table = tensors_make(&SHAPE);
@@ -150,7 +149,7 @@ static void qk_lr_scale(void **state) {
                 assert_that(fixed[at] == (is_qk(t, j) ? start : decayed)[at], "%s[%zu] at the rate 0", t->name, j);
             }
         }
-        support_release(state);
+        support_release(NULL);
     }
 }
 
@@ -208,8 +207,7 @@ static real *matrix_of_kind(Kind kind, size_t m, size_t n, size_t rank) {
 
 /* Compares matrices of every shape. Where a matrix has singular values near 0, the rounding of float is multiplied by
    up to 3.4445^5 = 485. */
-static void orthogonalized(void **state) {
-    (void)state;
+static void orthogonalized(void) {
     static const struct {
         size_t m, n, rank;
     } shapes[] = {{1, 1, 1},     {1, 37, 37},   {37, 1, 37},     {2, 3, 3},   {40, 40, 40}, {40, 40, 3},
@@ -222,8 +220,7 @@ static void orthogonalized(void **state) {
 }
 
 /* The bounds of newton_schulz.h. */
-static void orthogonalized_in_bf16(void **state) {
-    (void)state;
+static void orthogonalized_in_bf16(void) {
     static const size_t shapes[][2] = {{16, 16}, {16, 40}, {17, 31}, {33, 100}, {100, 33}, {128, 128}};
     for (size_t c = 0; c < COUNT_OF(shapes); c++) {
         const size_t m = shapes[c][0], n = shapes[c][1];
@@ -239,8 +236,5 @@ static void orthogonalized_in_bf16(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(schedule), TEST(norm), TEST(qk_lr_scale), TEST(orthogonalized), TEST(orthogonalized_in_bf16),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(schedule), TEST(norm), TEST(qk_lr_scale), TEST(orthogonalized), TEST(orthogonalized_in_bf16));
 }

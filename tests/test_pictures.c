@@ -60,8 +60,7 @@ static double nearest(size_t count, size_t vision) {
     return least;
 }
 
-static void colors_stand_out_from_white(void **state) {
-    (void)state;
+static void colors_stand_out_from_white(void) {
     for (size_t i = 0; i < COLORS_COUNT; i++) {
         const Color c = palette_color(i);
         print_message("style %2zu: %3d %3d %3d, contrast %.2f, lightness %.0f\n", i, c.r, c.g, c.b, contrast(c),
@@ -70,8 +69,7 @@ static void colors_stand_out_from_white(void **state) {
     }
 }
 
-static void colors_stay_apart(void **state) {
-    (void)state;
+static void colors_stay_apart(void) {
     for (size_t vision = 0; vision < COUNT_OF(visions); vision++) {
         print_message("%s: nearest of the named divisors %.1f, of all %.1f\n", visions[vision].name,
                       nearest(COLORS_NAMED, vision), nearest(COLORS_COUNT, vision));
@@ -85,8 +83,7 @@ static void colors_stay_apart(void **state) {
     assert_true(least >= 8);
 }
 
-static void colors_are_of_one_divisor(void **state) {
-    (void)state;
+static void colors_are_of_one_divisor(void) {
     static const char *const names[COLORS_NAMED] = {"none", "sqrt_dk", "dk", "2sqrt_dk", "sqrt_dmodel"};
     for (size_t i = 0; i < COLORS_NAMED; i++) assert_true(same(palette_divisor(names[i], 3), palette_color(i)));
     for (size_t i = 0; i < 3 * (COLORS_COUNT - COLORS_NAMED); i++)
@@ -97,8 +94,7 @@ static void colors_are_of_one_divisor(void **state) {
 
 static double lightness(Color color) { return seen(color, 0).l; }
 
-static void colors_rise_in_lightness(void **state) {
-    (void)state;
+static void colors_rise_in_lightness(void) {
     double last = -1;
     for (int i = 0; i <= 255; i++) {
         double now = lightness(heatmap_color(heatmap_weight(i / 255.0)));
@@ -124,8 +120,7 @@ static size_t count_beside(const Image *image, Color color, int column, bool rig
 }
 
 /* Curves are on the left and their labels' samples on the right; a curve without points has neither. */
-static void chart_shows_its_series(void **state) {
-    (void)state;
+static void chart_shows_its_series(void) {
     double x[101], y[3][101];
     Series series[3];
     for (int i = 0; i <= 100; i++) {
@@ -170,8 +165,7 @@ static void find_sample(const Image *image, Color color, int *first, int *last) 
 
 /* Curves of which many end at one point: labels stand beside their ends where they can, no label covers another, they
    are in the order of the ends, and all are inside. */
-static void labels_are_apart(void **state) {
-    (void)state;
+static void labels_are_apart(void) {
     enum { CURVES = 12 };
     const double x[] = {0, 1};
     for (int alone = 0; alone < 2; alone++) { /* 1: the first curve ends far above the others */
@@ -198,8 +192,7 @@ static void labels_are_apart(void **state) {
 }
 
 /* Many labels are smaller, and all are there. */
-static void many_labels_fit(void **state) {
-    (void)state;
+static void many_labels_fit(void) {
     enum { CURVES = 60 };
     const double x[] = {0, 1}, y[] = {1, 1};
     Series series[CURVES];
@@ -224,8 +217,7 @@ static void many_labels_fit(void **state) {
 static bool has_tick(const Image *image, int row) { return same(pixel(image, 500, row), (Color){230, 230, 230}); }
 
 /* A chart of whole numbers has the same axis for values that lie between the same ones. */
-static void whole_axes_are_shared(void **state) {
-    (void)state;
+static void whole_axes_are_shared(void) {
     const double x[] = {0, 1}, y[2][2] = {{3.9, 1.1}, {3.2, 1.8}};
     for (size_t i = 0; i < 2; i++) {
         const Series series = {"a label", x, y[i], 2, palette_color(0), .thickness = 1};
@@ -238,8 +230,7 @@ static void whole_axes_are_shared(void **state) {
 }
 
 /* Whatever the points, the picture has the right size and an empty border. */
-static void odd_data_still_make_a_chart(void **state) {
-    (void)state;
+static void odd_data_still_make_a_chart(void) {
     static const double steps[] = {0, 1000}, same_steps[] = {5, 5}, nothing[] = {NAN, INFINITY}, flat[] = {2, 2};
     static const double huge[] = {-1e99, 1e99}, beyond[] = {-1e308, 1e308}, tiny[] = {0, 1e-320},
                         close[] = {1e15, 1e15 + 1};
@@ -325,8 +316,7 @@ static void check_figure(size_t length, size_t layers, size_t heads, const char 
     stbi_image_free(image.rgb);
 }
 
-static void figure_shows_each_weight(void **state) {
-    (void)state;
+static void figure_shows_each_weight(void) {
     check_figure(T, 1, 1, NULL);
     check_figure(T, 1, 3, NULL);
     check_figure(T, 2, 6, NULL); /* two lines a layer */
@@ -341,8 +331,7 @@ static void figure_shows_each_weight(void **state) {
 }
 
 /* One row of three panels of 48 characters. */
-static void figure_has_readable_cells(void **state) {
-    (void)state;
+static void figure_has_readable_cells(void) {
     uint32_t text[T] = {0};
     AttentionFigure figure = {.title = "x", .subtitle = "", .text = text, .length = T, .layers = 1, .heads = 3};
     int x0, y0, x1, y1;
@@ -357,8 +346,7 @@ static void figure_has_readable_cells(void **state) {
 }
 
 /* Beside a panel and below it: characters that the font lacks are spelled, each in its own row or column. */
-static void figure_spells_what_the_font_lacks(void **state) {
-    (void)state;
+static void figure_spells_what_the_font_lacks(void) {
     const float weights[4] = {1, 0, 1, 1};
     Panel panels[1] = {{weights, "", {0}}};
     const uint32_t texts[2][2] = {{'a', 'b'}, {0x4e2d, 'b'}};
@@ -383,8 +371,7 @@ static void figure_spells_what_the_font_lacks(void **state) {
     stbi_image_free(images[1].rgb);
 }
 
-static void figure_takes_odd_data(void **state) {
-    (void)state;
+static void figure_takes_odd_data(void) {
     const float weights[4] = {NAN, 0, INFINITY, -1};
     static Panel panels[64 * 64];
     const uint32_t text[48] = {0xd800, 0xffffffff};
@@ -409,20 +396,9 @@ static void figure_takes_odd_data(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(colors_stand_out_from_white),
-        TEST(colors_stay_apart),
-        TEST(colors_are_of_one_divisor),
-        TEST(colors_rise_in_lightness),
-        TEST(chart_shows_its_series),
-        TEST(labels_are_apart),
-        TEST(many_labels_fit),
-        TEST(whole_axes_are_shared),
-        TEST(odd_data_still_make_a_chart),
-        TEST(figure_shows_each_weight),
-        TEST(figure_has_readable_cells),
-        TEST(figure_spells_what_the_font_lacks),
-        TEST(figure_takes_odd_data),
-    };
-    return cmocka_run_group_tests(tests, set_up, temporary_leave);
+    return RUN_GROUP(set_up, temporary_leave, TEST(colors_stand_out_from_white), TEST(colors_stay_apart),
+                     TEST(colors_are_of_one_divisor), TEST(colors_rise_in_lightness), TEST(chart_shows_its_series),
+                     TEST(labels_are_apart), TEST(many_labels_fit), TEST(whole_axes_are_shared),
+                     TEST(odd_data_still_make_a_chart), TEST(figure_shows_each_weight), TEST(figure_has_readable_cells),
+                     TEST(figure_spells_what_the_font_lacks), TEST(figure_takes_odd_data));
 }

@@ -34,8 +34,7 @@ static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
     losses[STEPS] = evaluate(&engine, &corpus, 0).loss;
 }
 
-static void fifty_steps(void **state) {
-    (void)state;
+static void fifty_steps(void) {
     static const char *const runs[][7] = {
         {"train.lr=3e-3"},
         {"attention.scale_divisor=none", "train.lr=3e-3"},
@@ -64,8 +63,7 @@ static void fifty_steps(void **state) {
 }
 
 /* A run of the plain engine, with its evaluation, and resumed by the fast one; and the other way round. */
-static void either_engine_continues(void **state) {
-    (void)state;
+static void either_engine_continues(void) {
     CONFIGURE("train.steps=12", "eval.every=4");
     train("fast", 2);
     for (int first = ENGINE_FAST; first <= ENGINE_PLAIN; first++) {
@@ -81,8 +79,7 @@ static void either_engine_continues(void **state) {
     }
 }
 
-static void refused(void **state) {
-    (void)state;
+static void refused(void) {
     static const char *const pairs[][2] = {
         {"model.dropout=0.1", "model.dropout"},
         {"attention.score=additive", "attention.score"},
@@ -106,10 +103,5 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(fifty_steps),
-        TRAINING_TEST(either_engine_continues),
-        TRAINING_TEST(refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(fifty_steps), TRAINING_TEST(either_engine_continues), TRAINING_TEST(refused));
 }

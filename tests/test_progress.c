@@ -46,8 +46,7 @@ static void assert_shows(const char *expected) {
     assert_string_equal(got, expected);
 }
 
-static void one_line_over_another(void **state) {
-    (void)state;
+static void one_line_over_another(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, false);
     Progress *recall = progress_make(terminal, false);
@@ -79,8 +78,7 @@ static void one_line_over_another(void **state) {
 }
 
 /* As by an error. */
-static void wiped_when_released(void **state) {
-    (void)state;
+static void wiped_when_released(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, false);
     progress_line(p, "3 of 4 runs");
@@ -95,8 +93,7 @@ static void set_width(unsigned short columns) {
 
 /* The line is cut, since a line that wraps could not be overwritten; where the terminal does not say its width, that
    is 80. */
-static void never_wider_than_a_terminal(void **state) {
-    (void)state;
+static void never_wider_than_a_terminal(void) {
     NEED_TERMINAL();
     char expected[] =
         "\rstep 1000000000000000000/1000000000000000000  train 2.310  val 2.400  35.1k tokens/s  0:42 left";
@@ -107,8 +104,7 @@ static void never_wider_than_a_terminal(void **state) {
 }
 
 /* The line is as wide as the terminal at each update: the rest of a line from before a resize must not wrap either. */
-static void follows_a_resize(void **state) {
-    (void)state;
+static void follows_a_resize(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, false);
     set_width(100);
@@ -129,8 +125,7 @@ static void follows_a_resize(void **state) {
 }
 
 /* Names may hold anything. */
-static void messages_are_plain(void **state) {
-    (void)state;
+static void messages_are_plain(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, false);
     progress_message(p, "into %s", "a\nb\033]0;title\a\302\2332J\342\200\256√é");
@@ -138,8 +133,7 @@ static void messages_are_plain(void **state) {
 }
 
 /* An error ends in lines of whole words; one word may be longer than the terminal is wide. */
-static void a_message_breaks_between_words(void **state) {
-    (void)state;
+static void a_message_breaks_between_words(void) {
     NEED_TERMINAL();
     set_width(20);
     const int before = dup(STDERR_FILENO);
@@ -150,8 +144,7 @@ static void a_message_breaks_between_words(void **state) {
     assert_shows("./train: cannot read\nruns/of/a/long/name/run.json:\n√d_k is 8\n");
 }
 
-static void quiet_is_silent(void **state) {
-    (void)state;
+static void quiet_is_silent(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, true);
     progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
@@ -161,8 +154,7 @@ static void quiet_is_silent(void **state) {
     assert_shows("");
 }
 
-static void a_file_gets_messages_only(void **state) {
-    (void)state;
+static void a_file_gets_messages_only(void) {
     char *text;
     size_t size;
     FILE *file = open_memstream(&text, &size);
@@ -176,8 +168,7 @@ static void a_file_gets_messages_only(void **state) {
     free(text);
 }
 
-static void durations(void **state) {
-    (void)state;
+static void durations(void) {
     static const struct {
         double seconds;
         const char *text;
@@ -191,17 +182,9 @@ static void durations(void **state) {
 }
 
 int main(void) {
-#define TERMINAL_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
-    const struct CMUnitTest tests[] = {
-        TERMINAL_TEST(one_line_over_another),
-        TERMINAL_TEST(wiped_when_released),
-        TERMINAL_TEST(never_wider_than_a_terminal),
-        TERMINAL_TEST(follows_a_resize),
-        TERMINAL_TEST(messages_are_plain),
-        TERMINAL_TEST(a_message_breaks_between_words),
-        TERMINAL_TEST(quiet_is_silent),
-        TEST(a_file_gets_messages_only),
-        TEST(durations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+#define TERMINAL_TEST(function) TEST_WITH(function, enter, leave)
+    return RUN_TESTS(TERMINAL_TEST(one_line_over_another), TERMINAL_TEST(wiped_when_released),
+                     TERMINAL_TEST(never_wider_than_a_terminal), TERMINAL_TEST(follows_a_resize),
+                     TERMINAL_TEST(messages_are_plain), TERMINAL_TEST(a_message_breaks_between_words),
+                     TERMINAL_TEST(quiet_is_silent), TEST(a_file_gets_messages_only), TEST(durations));
 }

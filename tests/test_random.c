@@ -2,8 +2,7 @@
 #include "support.h"
 
 /* Known answers from the Random123 distribution (kat_vectors, philox4x32 10). */
-static void philox_known_answers(void **state) {
-    (void)state;
+static void philox_known_answers(void) {
     static const struct {
         uint32_t counter[4], key[2], expected[4];
     } cases[] = {
@@ -22,8 +21,7 @@ static void philox_known_answers(void **state) {
 }
 
 /* Streams that differ in anything differ in every block; the same again is the same again. */
-static void rng_streams_differ(void **state) {
-    (void)state;
+static void rng_streams_differ(void) {
     const Rng streams[] = {
         rng_make(1, RNG_INIT, 0),        rng_make(2, RNG_INIT, 0),  rng_make(1 + (1ull << 32), RNG_INIT, 0),
         rng_make(1, RNG_BATCH, 0),       rng_make(1, RNG_INIT, 1),  rng_make(1, RNG_INIT, 1u << 31),
@@ -60,8 +58,7 @@ static void moments(double (*draw)(const Rng *, uint64_t), double mean, const do
     }
 }
 
-static void rng_moments(void **state) {
-    (void)state;
+static void rng_moments(void) {
     /* Variance of x^k is E x^2k - (E x^k)^2; E x^2k is (2k-1)!! for a normal, 1 / ((2k+1) 4^k) for a uniform. */
     moments(rng_normal, 0, (double[]){0, 1, 0, 3}, (double[]){1, sqrt(2), sqrt(15), sqrt(96)}, "the normal");
     moments(rng_uniform, .5, (double[]){0, 1. / 12, 0, 1. / 80},
@@ -78,8 +75,7 @@ static void rng_moments(void **state) {
     assert_close(tail, 2699.8, 5 * sqrt(2699.8), "normals beyond 3 sigma");
 }
 
-static void rng_below_is_uniform(void **state) {
-    (void)state;
+static void rng_below_is_uniform(void) {
     static const uint64_t sizes[] = {1, 2, 10, 97, 1000};
     Rng rng = rng_make(4, RNG_SAMPLE, 1);
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
@@ -108,11 +104,6 @@ static void rng_below_is_uniform(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(philox_known_answers),
-        TEST(rng_streams_differ),
-        TEST(rng_moments),
-        TEST(rng_below_is_uniform),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(philox_known_answers), TEST(rng_streams_differ), TEST(rng_moments),
+                     TEST(rng_below_is_uniform));
 }

@@ -35,8 +35,7 @@ static void check_record(const uint32_t *letters, const int32_t *tokens, const i
     assert_int_equal(answers, recall_answers(pairs, length));
 }
 
-static void records(void **state) {
-    (void)state;
+static void records(void) {
     static const size_t sizes[][2] = {{1, 3}, {2, 9}, {8, 17}, {8, 64}, {26, 53}, {26, 100}};
     int32_t tokens[100], targets[100], shorter[100], ignored[100];
     double asked[26] = {0}, queries = 0;
@@ -57,8 +56,7 @@ static void records(void **state) {
 }
 
 /* A record depends on seed, purpose and number, a validation record not on the seed. */
-static void what_a_record_depends_on(void **state) {
-    (void)state;
+static void what_a_record_depends_on(void) {
     int32_t batches[5][2][B * T], window[2][T], alone[2][T];
     corpus_training_batch(&corpus, 1, 0, B, T, batches[0][0], batches[0][1]);
     corpus_training_batch(&corpus, 1, 1, B, T, batches[1][0], batches[1][1]);
@@ -112,8 +110,7 @@ static double by_hand(const int32_t *tokens, const int32_t *targets, size_t *rig
     return sum;
 }
 
-static void answers_alone_count(void **state) {
-    (void)state;
+static void answers_alone_count(void) {
     int32_t tokens[B * T], targets[B * T];
     double sum = 0;
     size_t right = 0, count = corpus_windows(&corpus, T);
@@ -155,8 +152,7 @@ static void answers_alone_count(void **state) {
         "model.layers=2", "train.batch=32", "train.lr=5e-3", "train.min_lr=5e-3", "train.warmup=0",                    \
         "log.attention_every=0"
 
-static void resumed_to_the_bit(void **state) {
-    (void)state;
+static void resumed_to_the_bit(void) {
     CONFIGURE(RECALL, "train.steps=20", "eval.every=10", "log.attention_every=10");
     train("whole", 1);
     CONFIGURE(RECALL, "train.steps=10", "eval.every=10", "log.attention_every=10");
@@ -169,8 +165,7 @@ static void resumed_to_the_bit(void **state) {
 
 /* Four pairs: a guess is right a quarter of the time, at a loss of ln 4 = 1.39. An instrumented build runs the same
    lines in the test above. */
-static void learns(void **state) {
-    (void)state;
+static void learns(void) {
     if (INSTRUMENTED) return;
     CONFIGURE("data.corpus=\"\"", "data.task=recall", "data.recall_pairs=4", "model.context=32", "model.layers=2",
               "model.heads=1", "model.d_model=64", "model.norm=post", "model.init=xavier", "train.batch=64",
@@ -185,12 +180,8 @@ static void learns(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(records, enter, temporary_leave),
-        cmocka_unit_test_setup_teardown(what_a_record_depends_on, enter, temporary_leave),
-        cmocka_unit_test_setup_teardown(answers_alone_count, enter, temporary_leave),
-        TRAINING_TEST(resumed_to_the_bit),
-        TRAINING_TEST(learns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST_WITH(records, enter, temporary_leave),
+                     TEST_WITH(what_a_record_depends_on, enter, temporary_leave),
+                     TEST_WITH(answers_alone_count, enter, temporary_leave), TRAINING_TEST(resumed_to_the_bit),
+                     TRAINING_TEST(learns));
 }

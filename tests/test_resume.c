@@ -129,8 +129,7 @@ enum { STRIDE = 2 };
 
 /* The run dies before each write in turn, first while training and then while resuming. Where it had not begun,
    training takes its directory. */
-static void dies_anywhere(void **state) {
-    (void)state;
+static void dies_anywhere(void) {
     CHILDREN_TRAIN("model.dropout=0.1");
     assert_int_equal(run("whole", 1, -1, -1), 0);
     long resumed = 0, beginnings = 0;
@@ -155,8 +154,7 @@ static void dies_anywhere(void **state) {
 }
 
 /* The run is stopped by a signal at steps, evaluations, measurements and samples, again and again until it is done. */
-static void stops_anywhere(void **state) {
-    (void)state;
+static void stops_anywhere(void) {
     static const char *const variants[][3] = {
         {"model.dropout=0.2", "train.accumulate=2", "train.batch=3"},
         {"train.optimizer=sgd", "model.norm=post", "model.tie_embeddings=no"},
@@ -183,8 +181,7 @@ static void stops_anywhere(void **state) {
 
 /* A run that was made longer has the best parameters of the longer run, also where the last evaluation of the shorter
    one, which the longer one does not make, found better ones; and wherever either of them dies. */
-static void best_of_the_longer_run(void **state) {
-    (void)state;
+static void best_of_the_longer_run(void) {
     static const char *const same_bests = "for run in whole run; do grep best_ $run/run.json >$run.bests; done; "
                                           "cmp whole.bests run.bests";
     long deaths[2] = {0};
@@ -217,8 +214,7 @@ static void best_of_the_longer_run(void **state) {
 }
 
 /* Keys that may change between start and resume: nothing that the run computes or writes depends on them. */
-static void free_keys(void **state) {
-    (void)state;
+static void free_keys(void) {
     size_t size;
     char text[2048];
     CHILDREN_TRAIN("log.checkpoint_every=6");
@@ -239,8 +235,7 @@ static void free_keys(void **state) {
 static bool described(const char *text) { return strstr(contents(in("run/run.json"), NULL), text) != NULL; }
 
 /* While a resumed run is "running", run.json does not say how it ended before. */
-static void no_former_end(void **state) {
-    (void)state;
+static void no_former_end(void) {
     static const char *const ends[] = {"\"steps\"",   "\"train_loss\"", "val_loss\"", "best_step",
                                        "\"seconds\"", "\"end\"",        "\"error\""};
     CHILDREN_TRAIN("log.checkpoint_every=2", "train.steps=2");
@@ -254,8 +249,7 @@ static void no_former_end(void **state) {
     for (size_t i = 0; i + 1 < COUNT_OF(ends); i++) assert_that(described(ends[i]), "no %s in run.json", ends[i]);
 }
 
-static void one_process_at_a_time(void **state) {
-    (void)state;
+static void one_process_at_a_time(void) {
     CHILDREN_TRAIN("log.checkpoint_every=6");
     run_to_first_checkpoint("run");
     const size_t mark = memory_mark();
@@ -268,9 +262,7 @@ static void one_process_at_a_time(void **state) {
 
 int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(dies_anywhere),         TRAINING_TEST(stops_anywhere), TRAINING_TEST(free_keys),
-        TRAINING_TEST(one_process_at_a_time), TRAINING_TEST(no_former_end),  TRAINING_TEST(best_of_the_longer_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere), TRAINING_TEST(free_keys),
+                     TRAINING_TEST(one_process_at_a_time), TRAINING_TEST(no_former_end),
+                     TRAINING_TEST(best_of_the_longer_run));
 }

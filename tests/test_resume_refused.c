@@ -21,8 +21,7 @@ static void refuse(const char *word, const char *set) {
     assert_string_equal(before, checksums());
 }
 
-static void refusals(void **state) {
-    (void)state;
+static void refusals(void) {
     const struct {
         const char *file, *from, *to, *word;
     } changes[] = {
@@ -73,8 +72,7 @@ static void refusals(void **state) {
 }
 
 /* Each entry of a checkpoint is compared with the config, the model and the logs. */
-static void changed_checkpoint(void **state) {
-    (void)state;
+static void changed_checkpoint(void) {
     static const struct {
         const char *from, *to, *word;
     } changes[] = {
@@ -146,8 +144,7 @@ static void changed_checkpoint(void **state) {
 
 /* A checkpoint and a config.ini of a version that had fewer keys: what they lack has its default, also where that
    follows from other keys. */
-static void fewer_keys(void **state) {
-    (void)state;
+static void fewer_keys(void) {
     static const char *const gone[][2] = {{"\\\"model.dropout\\\":\\\"0\\\",", "dropout = 0\n"},
                                           {"\\\"model.d_k\\\":\\\"16\\\",", "d_k = 16\n"},
                                           {"\\\"train.min_lr\\\":\\\"0.001\\\",", "min_lr = 0.001\n"},
@@ -167,8 +164,7 @@ static void fewer_keys(void **state) {
 
 /* Another version had one more key: it may change what is computed, and is refused. Unknown entries outside of the
    config are accepted. */
-static void more_keys(void **state) {
-    (void)state;
+static void more_keys(void) {
     const char *const path = "run/checkpoint/last.safetensors";
     make_run();
     set_header(path, "\\\"step\\\"", "\\\"new\\\":[1],\\\"step\\\"");
@@ -183,8 +179,7 @@ static void more_keys(void **state) {
 }
 
 /* A NaN or an infinity in any tensor, in its first number or its last; without the moments where they are not read. */
-static void not_finite(void **state) {
-    (void)state;
+static void not_finite(void) {
     const char *const path = "run/checkpoint/last.safetensors";
     static const char *const names[] = {"\"wte.weight\"", "\"ln_f.bias\"", "\"exp_avg.wte.weight\"",
                                         "\"exp_avg_sq.ln_f.bias\""};
@@ -211,8 +206,7 @@ static void not_finite(void **state) {
 }
 
 /* A run whose checkpoint is missing is never trained over. */
-static void lost_checkpoint(void **state) {
-    (void)state;
+static void lost_checkpoint(void) {
     static const char *const lost = "checkpoint/last.safetensors: No such file or directory";
     static const char *const old_format = /* version 0.6.0 */
         "cd checkpoint && mkdir a && mv last.safetensors a/model.safetensors && ln -s a current"
@@ -239,8 +233,7 @@ static void lost_checkpoint(void **state) {
 }
 
 /* checkpoint/ or attention/ is a link: files written into it would not be in the run's directory. */
-static void linked_directories(void **state) {
-    (void)state;
+static void linked_directories(void) {
     static const char *const parts[] = {"checkpoint", "attention"};
     make_run();
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
@@ -257,10 +250,7 @@ static void linked_directories(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(refusals),        TRAINING_TEST(changed_checkpoint), TRAINING_TEST(not_finite),
-        TRAINING_TEST(lost_checkpoint), TRAINING_TEST(linked_directories), TRAINING_TEST(fewer_keys),
-        TRAINING_TEST(more_keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(refusals), TRAINING_TEST(changed_checkpoint), TRAINING_TEST(not_finite),
+                     TRAINING_TEST(lost_checkpoint), TRAINING_TEST(linked_directories), TRAINING_TEST(fewer_keys),
+                     TRAINING_TEST(more_keys));
 }

@@ -19,8 +19,7 @@ static double described(const char *run, const char *key) {
 }
 
 /* run.json ends with the losses of the last rows of metrics.csv, to the last digit. */
-static void metrics(void **state) {
-    (void)state;
+static void metrics(void) {
     static const double steps[] = {0, 7, 14, 20, 21, 28, 35, 40, 42, 49, 56, 60};
     CONFIGURE("train.accumulate=2");
     train("run", 1);
@@ -50,8 +49,7 @@ static void metrics(void **state) {
 
 /* The logs have rows at the start, at every step asked for, and at the end, in order. Some intervals do not divide
    steps. */
-static void intervals(void **state) {
-    (void)state;
+static void intervals(void) {
     const struct {
         const char *eval, *log, *attention;
         size_t rows, evaluations, measurements;
@@ -79,8 +77,7 @@ static void intervals(void **state) {
 
 /* log.attention_every and eval.every = doubling: rows, snapshots, heatmaps and validation losses at 0, at the powers of
    two, and at the end. */
-static void doubling_intervals(void **state) {
-    (void)state;
+static void doubling_intervals(void) {
     static const int steps[] = {0, 1, 2, 4, 8, 16, 17};
     CONFIGURE("train.steps=17", "log.attention_every=doubling", "eval.every=doubling", "log.sample_tokens=0");
     train("run", 1);
@@ -106,8 +103,7 @@ static void doubling_intervals(void **state) {
     assert_int_equal(files, 2 * COUNT_OF(steps)); /* a snapshot and a heatmap each */
 }
 
-static void attention_table(void **state) {
-    (void)state;
+static void attention_table(void) {
     static const double steps[] = {0, 25, 50, 60};
     CONFIGURE("model.layers=3");
     train("run", 1);
@@ -125,8 +121,7 @@ static void attention_table(void **state) {
     }
 }
 
-static void description(void **state) {
-    (void)state;
+static void description(void) {
     static const char *const texts[] = {"version", "command", "products", "start", "end"};
     static const char *const numbers[] = {"threads", "parameters", "vocabulary", "steps"};
     CONFIGURE("attention.scale_divisor=none");
@@ -160,8 +155,7 @@ static void write_page_of(const Directory *directory) {
 }
 
 /* A run has its curves and its page from the first evaluation on. One that cannot be written does not stop the run. */
-static void page_while_training(void **state) {
-    (void)state;
+static void page_while_training(void) {
     CONFIGURE("train.steps=17", "eval.every=2");
     pages = 0;
     const size_t mark = memory_mark();
@@ -176,8 +170,7 @@ static void page_while_training(void **state) {
 }
 
 /* A copy of a run that was made of hard links is resumed without a change of the original. */
-static void hard_links(void **state) {
-    (void)state;
+static void hard_links(void) {
     CONFIGURE("train.steps=20");
     train("run", 1);
     assert_true(shell("cp -al run copy && (cd run && find . -type f -exec cksum {} + | sort) >before"));
@@ -188,10 +181,7 @@ static void hard_links(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(metrics),     TRAINING_TEST(intervals),          TRAINING_TEST(attention_table),
-        TRAINING_TEST(description), TRAINING_TEST(doubling_intervals), TRAINING_TEST(page_while_training),
-        TRAINING_TEST(hard_links),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(metrics), TRAINING_TEST(intervals), TRAINING_TEST(attention_table),
+                     TRAINING_TEST(description), TRAINING_TEST(doubling_intervals), TRAINING_TEST(page_while_training),
+                     TRAINING_TEST(hard_links));
 }

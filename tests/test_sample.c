@@ -73,8 +73,7 @@ static void check_frequencies(double temperature, size_t top_k, double top_p, co
                 chi_square, options - 1, temperature, top_k, top_p);
 }
 
-static void frequencies(void **state) {
-    (void)state;
+static void frequencies(void) {
     fix_logits();
     const double three[V] = {0.5, -INFINITY, 2, -INFINITY, 1.25, -INFINITY};
     check_frequencies(1, 0, 0, LOGITS, V);
@@ -97,8 +96,7 @@ static void frequencies(void **state) {
 
 /* The likeliest text, found by a loop that computes every position again. When T ids are full, it continues from the
    later half. */
-static void likeliest(void **state) {
-    (void)state;
+static void likeliest(void) {
     enum { N = 5 * T };
     for (uint64_t seed = 1; seed < 20; seed++) {
         tensors_initialize(&model.tensors, &model.shape, INIT_UNIT, seed, model.threads, model.parameters);
@@ -124,8 +122,7 @@ static void likeliest(void **state) {
     }
 }
 
-static void seeds(void **state) {
-    (void)state;
+static void seeds(void) {
     const int32_t prompt[] = {3, 1, 4, 1, 5, 0, 2, 5};
     const SampleOptions options = {.tokens = 100, .temperature = 1, .seed = 6};
     SampleOptions other = options;
@@ -142,20 +139,13 @@ static void seeds(void **state) {
     assert_string_equal(sample(prompt, 8, other), "");
 }
 
-static void start(void **state) {
-    (void)state;
+static void start(void) {
     uint32_t lines[] = {'\t', '\n', 'a'};
     assert_int_equal(sample_start(&(Vocabulary){lines, 3}), 1);
     assert_int_equal(sample_start(&vocabulary), 0);
 }
 
 int main(void) {
-#define SAMPLE_TEST(function) cmocka_unit_test_setup_teardown(function, make, support_release)
-    const struct CMUnitTest tests[] = {
-        SAMPLE_TEST(frequencies),
-        SAMPLE_TEST(likeliest),
-        SAMPLE_TEST(seeds),
-        SAMPLE_TEST(start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+#define SAMPLE_TEST(function) TEST_WITH(function, make, support_release)
+    return RUN_TESTS(SAMPLE_TEST(frequencies), SAMPLE_TEST(likeliest), SAMPLE_TEST(seeds), SAMPLE_TEST(start));
 }

@@ -13,8 +13,7 @@ static real rounded(Precision precision, real x, AttentionRounding *counts) {
 }
 
 /* Ties go to the even neighbour, in subnormals too. */
-static void rounding(void **state) {
-    (void)state;
+static void rounding(void) {
     static const struct {
         Precision precision;
         float x, expected;
@@ -53,8 +52,7 @@ static void rounding(void **state) {
 }
 
 /* Each query that overflows is counted once, whatever the tiles; all its scores overflow with it. */
-static void counts(void **state) {
-    (void)state;
+static void counts(void) {
     enum { LONG = 70, WIDTH = 3 };
     const AttentionConfig attention = {.H = 1, .D = WIDTH, .multiplier = 1, .precision = PRECISION_FP16};
     real *qkv = reals((size_t)LONG * 3 * WIDTH), *scratch = reals(attention_scratch(&attention, LONG));
@@ -75,8 +73,7 @@ static void counts(void **state) {
 /* In bf16: queries of every hardness. Key j is the unit vector j, so scores are the entries of a query, and the norm of
    dq is the norm of ds that training multiplies by the keys, which rounding changes by at most 2^-8 of itself. It is
    what is logged, and zero where one key has all the weight, though do has more digits than bf16. */
-static void hard_rows_in_bf16(void **state) {
-    (void)state;
+static void hard_rows_in_bf16(void) {
     enum { N = 128, ONE_HOT = 64 }; /* two tiles; the queries from the second on see one key alone */
     static const AttentionConfig attention = {.H = 1, .D = N, .multiplier = 1, .bf16 = true};
     real *qkv = reals((size_t)N * 3 * N), *dout = normal_reals((size_t)N * N, 1);
@@ -137,8 +134,7 @@ static double backward(size_t micro, bool first) {
 
 /* The largest score of a step is over its slices and micro-batches; after the clip the first layer, whose input stays
    as it is, has no larger one than the limit, and heads below it have the bits that they had. */
-static void qk_clip(void **state) {
-    (void)state;
+static void qk_clip(void) {
     real each[2][L * H], whole[L * H];
     start((AttentionConfig){0});
     for (size_t micro = 0; micro < 2; micro++) {
@@ -169,8 +165,7 @@ static void qk_clip(void **state) {
 }
 
 /* Two heads of the second layer get huge queries: scores of fp16 overflow there, and the first of them is named. */
-static void not_finite(void **state) {
-    (void)state;
+static void not_finite(void) {
     start((AttentionConfig){.precision = PRECISION_FP16});
     assert_true(isfinite(backward(0, true)) && model_find_not_finite(&model) == SIZE_MAX);
     real *bias = tensor_at(&model.tensors, model.parameters, ATTN_B, 1);
@@ -180,7 +175,7 @@ static void not_finite(void **state) {
 }
 
 /* A NaN or an infinity at one position leaves the logits of earlier positions as they are. */
-static void not_finite_later(void **state) {
+static void not_finite_later(void) {
     static const real numbers[] = {NAN, INFINITY};
     static const size_t positions[] = {1, 5, 63, 66}; /* one is in the second tile */
     for (size_t n = 0; n < 2 * COUNT_OF(positions) * COUNT_OF(numbers); n++) {
@@ -195,13 +190,13 @@ static void not_finite_later(void **state) {
             assert_close(model.logits.values[i], before[i], 1e-5, "position %zu of %zu, bf16 %zu", i / V, position,
                          n % 2);
         assert_true(isnan(model.logits.values[position * V]));
-        support_release(state);
+        support_release(NULL);
     }
 }
 
 /* Positions after cached ones have the logits that they have in a whole pass, however scores are made: a few at a time,
    one, and more than a tile of queries. */
-static void cached(void **state) {
+static void cached(void) {
     static const AttentionConfig ways[] = {{0},
                                            {.score = SCORE_ADDITIVE},
                                            {.qk_norm = QK_NORM_LAYER, .learned = LEARNED_HEAD},
@@ -219,12 +214,11 @@ static void cached(void **state) {
             for (size_t at = begin * V; at < ends[i] * V; at++)
                 assert_close(model.logits.values[at], whole[at], 1e-5, "way %zu, position %zu", way, at / V);
         }
-        support_release(state);
+        support_release(NULL);
     }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(rounding), TEST(counts),     TEST(hard_rows_in_bf16), TEST(cached),
-                                       TEST(qk_clip),  TEST(not_finite), TEST(not_finite_later)};
-    return cmocka_run_group_tests_name("scores", tests, NULL, NULL);
+    return RUN_TESTS(TEST(rounding), TEST(counts), TEST(hard_rows_in_bf16), TEST(cached), TEST(qk_clip),
+                     TEST(not_finite), TEST(not_finite_later));
 }

@@ -65,8 +65,7 @@ static bool same_bits(const Result *a, const Result *b) {
 
 /* Gradients are sums of some hundred terms of both signs; grouped anew they differ by some units of rounding, 2^-24, of
    the largest. A shard that is missing, or whose dropout or batch is another, changes them by a tenth. */
-static void equal_to_rounding(void **state) {
-    (void)state;
+static void equal_to_rounding(void) {
     static const char *const runs[][6] = {
         {"train.batch=8"},
         {"train.batch=8", "model.dropout=0.2", "train.accumulate=3", "model.layers=2"},
@@ -107,8 +106,7 @@ static size_t expected_at_once(size_t shards, size_t threads) {
    third the threads of a shard share a sequence, and in the fifth a slice has room for one shard only. The last three
    have sizes that are no multiples of a tile's. Long contexts are tried with 2, 5 and 8 threads, and in an instrumented
    build all are with 2 and 8. */
-static void threads_change_no_bit(void **state) {
-    (void)state;
+static void threads_change_no_bit(void) {
     static const char *const runs[][7] = {
         {"train.batch=8", "model.dropout=0.2", "train.accumulate=2", "model.layers=2", "attention.sink=learned"},
         {"train.batch=12", "model.context=1024", "data.corpus=\"\"", "model.dropout=0.1"},
@@ -157,8 +155,7 @@ static real *gradients_of(Setup *s, size_t shard) {
 
 /* ((0 + 1) + (2 + 3)), each shard over both accumulated batches first; the shards computed from the last to the first,
    as other machines might. */
-static void sum_is_a_tree(void **state) {
-    (void)state;
+static void sum_is_a_tree(void) {
     Setup s;
     real *part[4];
     CONFIGURE("train.batch=8", "train.shards=4", "train.accumulate=2", "model.dropout=0.2");
@@ -175,8 +172,7 @@ static void sum_is_a_tree(void **state) {
     assert_true(in_order < r.flat - 1000); /* another order would have been seen */
 }
 
-static void refused(void **state) {
-    (void)state;
+static void refused(void) {
     static const struct {
         const char *settings[3], *says;
     } cases[] = {
@@ -191,11 +187,6 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(equal_to_rounding),
-        TRAINING_TEST(threads_change_no_bit),
-        TRAINING_TEST(sum_is_a_tree),
-        TRAINING_TEST(refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(equal_to_rounding), TRAINING_TEST(threads_change_no_bit),
+                     TRAINING_TEST(sum_is_a_tree), TRAINING_TEST(refused));
 }

@@ -6,8 +6,7 @@
 #include "base/interrupt.h"
 
 /* A signal is noted; its repeats within a second change nothing; a later one ends the program. */
-static void signals_that_repeat(void **state) {
-    (void)state;
+static void signals_that_repeat(void) {
     for (int later = 0; later < 2; later++) {
         int how;
         fflush(NULL);
@@ -30,8 +29,7 @@ static void signals_that_repeat(void **state) {
 }
 
 /* A signal that whoever started the program ignores stays ignored; the others are noted. */
-static void ignored_signals(void **state) {
-    (void)state;
+static void ignored_signals(void) {
     for (int ignored = 0; ignored < INTERRUPT_COUNT; ignored++) {
         const int other = INTERRUPTS[(ignored + 1) % INTERRUPT_COUNT];
         int how;
@@ -51,10 +49,4 @@ static void ignored_signals(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(signals_that_repeat),
-        TEST(ignored_signals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return RUN_TESTS(TEST(signals_that_repeat), TEST(ignored_signals)); }

@@ -3,8 +3,7 @@
 
 #include "base/range.h"
 
-static void sizes(void **state) {
-    (void)state;
+static void sizes(void) {
     const size_t half = SIZE_MAX / 2;
     static const size_t max = SIZE_MAX;
     const struct {
@@ -33,8 +32,7 @@ static void sizes(void **state) {
     assert_true(memory_of_machine() > memory_peak() && memory_peak() > 1 << 20);
 }
 
-static void arena(void **state) {
-    (void)state;
+static void arena(void) {
     static const size_t counts[] = {1, 64, 0, 65, 1000, 3};
     Arena arena = {0};
     for (size_t i = 0; i < COUNT_OF(counts); i++) assert_null(arena_take(&arena, counts[i], 4));
@@ -58,8 +56,7 @@ static void arena(void **state) {
     arena_free(&arena); /* an arena that has nothing */
 }
 
-static void arena_that_does_not_fit(void **state) {
-    (void)state;
+static void arena_that_does_not_fit(void) {
     static const size_t takes[][2] = {{SIZE_MAX / 4, 8}, {SIZE_MAX, 1}, {SIZE_MAX - 70, 1}, {SIZE_MAX / 8, 4}};
     for (size_t n = 0; n < COUNT_OF(takes); n++) {
         Arena arena = {0};
@@ -73,8 +70,7 @@ static void arena_that_does_not_fit(void **state) {
     }
 }
 
-static void ranges(void **state) {
-    (void)state;
+static void ranges(void) {
     for (size_t n = 0; n <= 70; n++)
         for (size_t unit = 1; unit <= 16; unit += 5)
             for (size_t count = 1; count <= 9; count++) {
@@ -92,12 +88,4 @@ static void ranges(void **state) {
             }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(sizes),
-        TEST(arena),
-        TEST(arena_that_does_not_fit),
-        TEST(ranges),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return RUN_TESTS(TEST(sizes), TEST(arena), TEST(arena_that_does_not_fit), TEST(ranges)); }

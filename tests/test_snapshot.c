@@ -11,8 +11,7 @@ static Run run;
 
 /* The last snapshot is of the parameters that the run ends with: its scores and weights are worked out again, a weight
    from the scores by its definition. */
-static void of_the_model(void **state) {
-    (void)state;
+static void of_the_model(void) {
     CONFIGURE("model.layers=2", "attention.scale_divisor=3", "train.steps=10", "log.attention_text=the naïve keys");
     train("run", 1);
     const Snapshot snapshot = snapshot_load(in("run"), &config, 10);
@@ -45,8 +44,7 @@ static void of_the_model(void **state) {
     }
 }
 
-static void metadata(void **state) {
-    (void)state;
+static void metadata(void) {
     CONFIGURE("train.steps=1", "log.attention_text=\"keys\\nand\"", "attention.scale_divisor=none");
     train("run", 1);
     const SafetensorsFile file = safetensors_open(in("run/attention/step000001.safetensors"), 1 << 20);
@@ -58,8 +56,7 @@ static void metadata(void **state) {
     assert_int_equal(snapshot_load(in("long"), &config, 1).T, 16);
 }
 
-static void refused(void **state) {
-    (void)state;
+static void refused(void) {
     size_t size;
     CONFIGURE("train.steps=1", "log.attention_text=keys");
     train("run", 1);
@@ -92,8 +89,7 @@ static void refused(void **state) {
 }
 
 /* Every picture of a finished run, from its logs and snapshots alone: resume draws them again as they were. */
-static void drawn_again(void **state) {
-    (void)state;
+static void drawn_again(void) {
     static const char *const names[] = {"run/loss.png", "run/attention/step000000_layer1.png",
                                         "run/attention/step000003_layer0.png", "run/attention/step000006_layer1.png"};
     const char *before[COUNT_OF(names)];
@@ -119,8 +115,7 @@ static void drawn_again(void **state) {
 }
 
 /* attention.csv's rows are the labels: a head without one is not drawn as if it had. */
-static void without_a_row(void **state) {
-    (void)state;
+static void without_a_row(void) {
     CONFIGURE("train.steps=1");
     train("run", 1);
     run_open(&run, in("run"), NULL, 0, true);
@@ -133,17 +128,13 @@ static void without_a_row(void **state) {
 }
 
 /* More heads than one picture can show: the first of them are drawn, and training continues. */
-static void many_heads(void **state) {
-    (void)state;
+static void many_heads(void) {
     CONFIGURE("train.steps=1", "model.heads=64", "model.d_k=1", "model.context=48", "log.attention_every=0");
     train("run", 1);
     assert_true(path_exists(in("run/attention/step000001_layer0.png")));
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(of_the_model), TRAINING_TEST(metadata),      TRAINING_TEST(refused),
-        TRAINING_TEST(drawn_again),  TRAINING_TEST(without_a_row), TRAINING_TEST(many_heads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(of_the_model), TRAINING_TEST(metadata), TRAINING_TEST(refused),
+                     TRAINING_TEST(drawn_again), TRAINING_TEST(without_a_row), TRAINING_TEST(many_heads));
 }

@@ -3,8 +3,7 @@
 
 #include "base/text.h"
 
-static void fields_of_tables(void **state) {
-    (void)state;
+static void fields_of_tables(void) {
     static const struct {
         const char *text, *as_needed, *always;
     } cases[] = {{"", "", "\"\""},
@@ -23,8 +22,7 @@ static void fields_of_tables(void **state) {
     }
 }
 
-static void appended_text_is_cut_off(void **state) {
-    (void)state;
+static void appended_text_is_cut_off(void) {
     char out[8] = "";
     text_append(out, sizeof out, "%d", 12);
     text_append(out, sizeof out, "; %s", "three");
@@ -33,8 +31,7 @@ static void appended_text_is_cut_off(void **state) {
     assert_string_equal(out, "12; thr");
 }
 
-static void lines_of_a_text(void **state) {
-    (void)state;
+static void lines_of_a_text(void) {
     static const struct {
         const char *text, *line, *next;
         size_t columns;
@@ -60,8 +57,7 @@ static void lines_of_a_text(void **state) {
 }
 
 /* A column of numbers has equal digits, and no decimal point without any behind it. */
-static void digits_of_numbers(void **state) {
-    (void)state;
+static void digits_of_numbers(void) {
     static const struct {
         double number;
         int digits;
@@ -76,11 +72,6 @@ static void digits_of_numbers(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(fields_of_tables),
-        TEST(appended_text_is_cut_off),
-        TEST(lines_of_a_text),
-        TEST(digits_of_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(fields_of_tables), TEST(appended_text_is_cut_off), TEST(lines_of_a_text),
+                     TEST(digits_of_numbers));
 }

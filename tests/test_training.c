@@ -7,8 +7,7 @@
 #include "train/trainer.h"
 
 /* Measurements and samples, however many, do not change what is learned. */
-static void measuring_changes_nothing(void **state) {
-    (void)state;
+static void measuring_changes_nothing(void) {
     CONFIGURE("model.dropout=0.2", "train.steps=20");
     train("a", 2);
     CONFIGURE("model.dropout=0.2", "train.steps=20", "eval.every=3", "log.every=1", "log.attention_every=4",
@@ -17,8 +16,7 @@ static void measuring_changes_nothing(void **state) {
     assert_true(same_parameters("a", "b"));
 }
 
-static void diverges(void **state) {
-    (void)state;
+static void diverges(void) {
     const char *const everys[] = {"eval.every=0", "eval.every=1"};
     for (size_t n = 0; n < COUNT_OF(everys); n++) {
         int step = -1;
@@ -36,8 +34,7 @@ static void diverges(void **state) {
 }
 
 /* The memory that is announced is that of the arenas, and of the packing buffers. */
-static void memory(void **state) {
-    (void)state;
+static void memory(void) {
     Model model;
     Engine fast, plain;
     Optimizer optimizer;
@@ -62,10 +59,5 @@ static void memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(measuring_changes_nothing),
-        TRAINING_TEST(diverges),
-        TRAINING_TEST(memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(measuring_changes_nothing), TRAINING_TEST(diverges), TRAINING_TEST(memory));
 }

@@ -15,7 +15,7 @@ static Config config;
 static SweepAxes axes;
 static Trainer outcome; /* of the last run */
 
-#define TRAINING_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, temporary_leave)
+#define TRAINING_TEST(function) TEST_WITH(function, temporary_enter, temporary_leave)
 
 /* 6000 characters of sentences put together at random: a model can learn their words soon and their order never. */
 static inline const char *make_corpus(void) {

@@ -14,7 +14,7 @@
 #include "base/machine.h"
 #include "lab/sweep/sweep.h"
 
-#define SWEEP_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, temporary_leave)
+#define SWEEP_TEST(function) TEST_WITH(function, temporary_enter, temporary_leave)
 
 #define TINY "train.steps=12", "eval.every=4", "log.every=3", "log.attention_every=6", "log.sample_tokens=0"
 #define FOUR TINY, "sweep.attention.scale_divisor=none, sqrt_dk", "sweep.train.seed=1, 2"

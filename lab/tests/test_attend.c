@@ -17,7 +17,7 @@ static int leave(void **state) {
     printed = NULL;
     return temporary_leave(state);
 }
-#define ATTEND_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
+#define ATTEND_TEST(function) TEST_WITH(function, temporary_enter, leave)
 
 static void attend_to(const char *text, size_t size) {
     snapshot = attend_to_text(&run, text, size, 1, progress_make(stderr, true));
@@ -41,8 +41,7 @@ static char *what_was_printed(void) {
 }
 
 /* On the text that the run logged, the checkpoint's model attends as the log says, to the bit. */
-static void as_it_was_logged(void **state) {
-    (void)state;
+static void as_it_was_logged(void) {
     CONFIGURE("train.steps=10", "log.attention_text=the naïve keys", "attention.sink=learned",
               "attention.switch_step=5", "attention.switch_divisor=dk");
     make_run();
@@ -58,8 +57,7 @@ static void as_it_was_logged(void **state) {
 }
 
 /* A text is cut to the context, in characters; what comes after that does not matter. */
-static void texts(void **state) {
-    (void)state;
+static void texts(void) {
     CONFIGURE("train.steps=1");
     make_run();
     attend_to("the naïve the naïve", strlen("the naïve the naïve"));
@@ -88,8 +86,7 @@ static void make_snapshot(size_t H, const char *text) {
 }
 
 /* The statistics are those of attention.csv: over rows with two keys or more, a sink being one. */
-static void statistics(void **state) {
-    (void)state;
+static void statistics(void) {
     make_snapshot(3, "abc");
     SnapshotStatistics s = snapshot_statistics(&snapshot, 0, 0);
     assert_close(s.entropy, 1, 1e-6, "uniform");
@@ -123,8 +120,7 @@ static void statistics(void **state) {
 }
 
 /* A reader that knows no quotes sees as many commas as it should; each query's weights add up to 1. */
-static void csv(void **state) {
-    (void)state;
+static void csv(void) {
     double sum = 0;
     size_t rows = 0;
     CONFIGURE("model.layers=2", "train.steps=5");
@@ -173,8 +169,7 @@ static const char *show(TerminalColors colors, size_t columns) {
     return what_was_printed();
 }
 
-static void in_numbers(void **state) {
-    (void)state;
+static void in_numbers(void) {
     assert_string_equal(show(COLORS_NONE, 17), "title\nweights in hundredths: 07 is .07\n\n"
                                                "first\n"
                                                "a  1.\n"
@@ -222,8 +217,7 @@ static size_t columns_of(const char *text, TerminalColors colors) {
     return columns;
 }
 
-static void in_colors(void **state) {
-    (void)state;
+static void in_colors(void) {
     char expected[400];
     for (TerminalColors colors = COLORS_256; colors <= COLORS_24_BIT; colors++) {
         const char *text = show(colors, 80), *line = text;
@@ -247,8 +241,7 @@ static void in_colors(void **state) {
 
 /* The longest text in terminals of any width: nothing wraps, every weight is in a cell, and a label that does not
    fit is cut. */
-static void fits_in_a_line(void **state) {
-    (void)state;
+static void fits_in_a_line(void) {
     static const size_t widths[] = {200, 80, 51, 40, 20, 6};
     static const size_t sides[][2] = {{48, 48}, {24, 48}, {16, 48},
                                       {12, 24}, {6, 16},  {2, 6}}; /* in numbers, squares */
@@ -281,8 +274,7 @@ static void fits_in_a_line(void **state) {
             }
 }
 
-static void width_and_colors_of_a_stream(void **state) {
-    (void)state;
+static void width_and_colors_of_a_stream(void) {
     FILE *file = print_into();
     assert_int_equal(setenv("COLORTERM", "truecolor", 1) | setenv("TERM", "xterm", 1), 0);
     assert_int_equal(terminal_make(file).colors, COLORS_NONE); /* a file is no terminal */
@@ -298,8 +290,7 @@ static void width_and_colors_of_a_stream(void **state) {
 
 /* With the longest text: eight layers of twelve heads are drawn with more panels side by side. Panels of too many
    layers for a picture are refused, with the options that choose fewer. */
-static void many_heads(void **state) {
-    (void)state;
+static void many_heads(void) {
     static const uint32_t text[LONGEST] = {0};
     snapshot = snapshot_make(8, 12, text, LONGEST);
     AttentionFigure figure = heads_figure(&snapshot, (Range){0, 8}, (Range){0, 12});
@@ -313,16 +304,7 @@ static void many_heads(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        ATTEND_TEST(as_it_was_logged),
-        ATTEND_TEST(texts),
-        ATTEND_TEST(statistics),
-        ATTEND_TEST(csv),
-        ATTEND_TEST(in_numbers),
-        ATTEND_TEST(in_colors),
-        ATTEND_TEST(fits_in_a_line),
-        ATTEND_TEST(many_heads),
-        ATTEND_TEST(width_and_colors_of_a_stream),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(ATTEND_TEST(as_it_was_logged), ATTEND_TEST(texts), ATTEND_TEST(statistics), ATTEND_TEST(csv),
+                     ATTEND_TEST(in_numbers), ATTEND_TEST(in_colors), ATTEND_TEST(fits_in_a_line),
+                     ATTEND_TEST(many_heads), ATTEND_TEST(width_and_colors_of_a_stream));
 }

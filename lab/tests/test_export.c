@@ -34,8 +34,7 @@ static const float *theirs(TensorRole role, size_t layer) {
 }
 
 /* A model that is GPT-2 already, divided by the root of d_k, is exported to the bit. */
-static void as_it_is(void **state) {
-    (void)state;
+static void as_it_is(void) {
     EXPORT("model.layers=2", "model.d_model=24", "model.tie_embeddings=no"); /* d_k 12: its root is no short number */
     assert_int_equal(exported.table.count, model.tensors.count);
     for (size_t i = 0; i < model.tensors.count; i++) {
@@ -48,8 +47,7 @@ static void as_it_is(void **state) {
 }
 
 /* Heads of 3 become heads of 16, with zeros between, and queries are multiplied by what GPT-2 divides by too much. */
-static void narrow_heads(void **state) {
-    (void)state;
+static void narrow_heads(void) {
     enum { C = 32, H = 2, D = 3, WIDE = 16 };
     EXPORT("model.d_k=3", "attention.scale_learned=head");
     const real *weight = ours(ATTN_W, 0), *bias = ours(ATTN_B, 0), *proj = ours(ATTN_PROJ_W, 0),
@@ -71,8 +69,7 @@ static void narrow_heads(void **state) {
 }
 
 /* GPT-2 has biases everywhere. */
-static void without_biases(void **state) {
-    (void)state;
+static void without_biases(void) {
     EXPORT("model.bias=no");
     const TensorRole roles[] = {LN_1_B, ATTN_B, ATTN_PROJ_B, LN_2_B, FC_B, MLP_PROJ_B, LN_F_B};
     for (size_t i = 0; i < COUNT_OF(roles); i++) {
@@ -83,8 +80,7 @@ static void without_biases(void **state) {
 }
 
 /* The divisor is that of the checkpoint's step: before the switch that of the best, after it that of the last. */
-static void best(void **state) {
-    (void)state;
+static void best(void) {
     EXPORT("attention.switch_step=3", "attention.switch_divisor=0.5");
     assert_close(model.shape.attention.divisor, 0.5, 0, "divisor of the last");
     const real first = model.parameters[0];
@@ -97,8 +93,7 @@ static void best(void **state) {
     assert_close(model.shape.attention.divisor, 4, 0, "divisor of the best");
 }
 
-static void refused(void **state) {
-    (void)state;
+static void refused(void) {
     const struct {
         const char *keys[4], *word;
     } cases[] = {
@@ -126,8 +121,7 @@ static bool set_key(size_t key, const char *value) {
 
 /* Of the keys of [attention], GPT-2 holds these with any value, and every other one with its default alone: also a key
    that export.c does not know, such as a new way to score. */
-static void attention_keys(void **state) {
-    (void)state;
+static void attention_keys(void) {
     static const char *const held[] = {"attention.scale_divisor", "attention.switch_step", "attention.switch_divisor",
                                        "attention.scale_learned", "attention.score_gradient"};
     static const char *const values[] = {"no", "yes", "7", "additive", "rms", "layer", "log", "one", "bf16"};
@@ -148,9 +142,6 @@ static void attention_keys(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TRAINING_TEST(as_it_is), TRAINING_TEST(narrow_heads), TRAINING_TEST(without_biases),
-        TRAINING_TEST(best),     TRAINING_TEST(refused),      TRAINING_TEST(attention_keys),
-    };
-    return cmocka_run_group_tests_name("export", tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(as_it_is), TRAINING_TEST(narrow_heads), TRAINING_TEST(without_biases),
+                     TRAINING_TEST(best), TRAINING_TEST(refused), TRAINING_TEST(attention_keys));
 }

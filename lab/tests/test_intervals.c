@@ -4,8 +4,7 @@
 #include "base/statistics.h"
 #include "lab/statistics.h"
 
-static void quantiles(void **state) {
-    (void)state;
+static void quantiles(void) {
     static const struct {
         double p;
         size_t degrees;
@@ -24,8 +23,7 @@ static void quantiles(void **state) {
     assert_true(isnan(student_quantile(NAN, 3)));
 }
 
-static void means(void **state) {
-    (void)state;
+static void means(void) {
     const double three[] = {1, NAN, 2, INFINITY, 3};
     Interval i = interval_of_mean(three, 5);
     assert_int_equal(i.count, 3);
@@ -43,8 +41,7 @@ static void means(void **state) {
 
 /* Where pairs share something large and differ by something small, the interval of the difference shows it; the
    means' intervals would not. */
-static void differences(void **state) {
-    (void)state;
+static void differences(void) {
     const double a[] = {2.1, 3.2, 4.3, 9}, b[] = {2, 3, 4, NAN};
     Interval i = interval_of_difference(a, b, 4);
     assert_int_equal(i.count, 3);
@@ -53,8 +50,7 @@ static void differences(void **state) {
     assert_true(interval_of_mean(a, 3).half > 2);
 }
 
-static void medians(void **state) {
-    (void)state;
+static void medians(void) {
     assert_true(estimate_median((double[]){3, 1, 2}, 3).value == 2);
     assert_true(estimate_median((double[]){4, 1, NAN, 3, 2}, 5).value == 2.5);
     assert_true(estimate_median((double[]){8}, 1).value == 8);
@@ -67,8 +63,7 @@ static void medians(void **state) {
 }
 
 /* Quantiles are those of NumPy's percentile. */
-static void sorted_quantiles(void **state) {
-    (void)state;
+static void sorted_quantiles(void) {
     double x[] = {4, -1, 10, 2};
     sort_numbers(x, 4);
     assert_true(x[0] == -1 && x[1] == 2 && x[2] == 4 && x[3] == 10);
@@ -79,7 +74,5 @@ static void sorted_quantiles(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(quantiles), TEST(means), TEST(differences), TEST(medians),
-                                       TEST(sorted_quantiles)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEST(quantiles), TEST(means), TEST(differences), TEST(medians), TEST(sorted_quantiles));
 }

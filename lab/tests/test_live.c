@@ -60,8 +60,7 @@ static void same_sentences(const char *sentences, const char *directory) {
     free(said);
 }
 
-static void trains_as_the_program(void **state) {
-    (void)state;
+static void trains_as_the_program(void) {
     static const char *const MODES[] = {"", "[model]\ndropout = 0.1\n", "[attention]\nscore = additive\n",
                                         "[train]\noptimizer = muon\nprecision = bf16\n",
                                         "[data]\ntask = recall\nrecall_pairs = 3\n"};
@@ -102,8 +101,7 @@ static void trains_as_the_program(void **state) {
 }
 
 /* A run that was downloaded before its end is resumed by the program, to the files of a run that never stopped. */
-static void run_is_resumed(void **state) {
-    (void)state;
+static void run_is_resumed(void) {
     config_load(&config, NULL, put_text("tiny.ini", tiny("")), NULL, 0);
     train("run", 1);
     Live *live = live_make(tiny(""), NULL);
@@ -118,8 +116,7 @@ static void run_is_resumed(void **state) {
 
 /* One divisor that was moved is a switch in the config. After another one, or a moved rate, comments say what was
    moved, and run.json too. */
-static void steering_is_recorded(void **state) {
-    (void)state;
+static void steering_is_recorded(void) {
     static const char said[] = "; This run was steered while it trained. This config alone does not make it again:\n"
                                "; from step 5 on the scores were divided by 20\n";
     config_load(&config, NULL, put_text("tiny.ini", tiny("[attention]\nswitch_step = 5\nswitch_divisor = 20\n")), NULL,
@@ -173,8 +170,7 @@ static void steering_is_recorded(void **state) {
     assert_int_equal(before, after);
 }
 
-static void a_rate_of_0_rests(void **state) {
-    (void)state;
+static void a_rate_of_0_rests(void) {
     Live *live = live_make(tiny(""), NULL);
     live_step(live);
     live_rate(live, 0);
@@ -185,8 +181,7 @@ static void a_rate_of_0_rests(void **state) {
     }
 }
 
-static void attention_of_a_text(void **state) {
-    (void)state;
+static void attention_of_a_text(void) {
     const char *text = "The ferry";
     Live *live = live_make(tiny("[model]\nd_k = 16\n"), NULL);
     for (size_t step = 0; step < 5; step++) live_step(live);
@@ -232,8 +227,7 @@ static void attention_of_a_text(void **state) {
     assert_string_equal(live_sample(live, "", 40, 1, 7), written);
 }
 
-static void errors_are_named(void **state) {
-    (void)state;
+static void errors_are_named(void) {
     assert_refused("the config:2: \"divisor = 3\"", live_make("[attention]\ndivisor = 3\n", NULL));
     assert_refused("the text is too short", live_make(tiny(""), "abc"));
     assert_refused("is not UTF-8", live_make(tiny(""), "abc\xff"));
@@ -250,8 +244,7 @@ static void errors_are_named(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TRAINING_TEST(trains_as_the_program), TRAINING_TEST(a_rate_of_0_rests),
-                                       TRAINING_TEST(attention_of_a_text),   TRAINING_TEST(errors_are_named),
-                                       TRAINING_TEST(run_is_resumed),        TRAINING_TEST(steering_is_recorded)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(trains_as_the_program), TRAINING_TEST(a_rate_of_0_rests),
+                     TRAINING_TEST(attention_of_a_text), TRAINING_TEST(errors_are_named), TRAINING_TEST(run_is_resumed),
+                     TRAINING_TEST(steering_is_recorded));
 }

@@ -26,8 +26,7 @@ static const char *text_of(const Json *object, const char *key) { return js_as_t
 static const Json *only_run(void) { return js_at(js_get(data, "runs"), 0); }
 
 /* No text of a corpus, a config or a sample ends the script element, or is one of the template's marks. */
-static void hostile_text(void **state) {
-    (void)state;
+static void hostile_text(void) {
     static const char hostile[] = "</script><!--\x7f\u2028\u202e{{page.js}}";
     size_t ends = 0;
     char corpus[6000] = "";
@@ -44,8 +43,7 @@ static void hostile_text(void **state) {
 }
 
 /* A long log keeps the first row, the last, and those with a validation loss. */
-static void thinned_logs(void **state) {
-    (void)state;
+static void thinned_logs(void) {
     enum { ROWS = 70000, VALIDATED = 9999 };
     CONFIGURE("train.steps=2");
     train("run", 1);
@@ -85,8 +83,7 @@ static void thinned_logs(void **state) {
 
 /* A sample has log.sample_tokens characters, whatever they are: a text that looks like the line before a sample is
    none. One that a signal cut short is the last. What is no sample ends the list. */
-static void samples_by_length(void **state) {
-    (void)state;
+static void samples_by_length(void) {
     static const char *const texts[] = {"\n==== step 7, valid\n", "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
                                         "ÄÖÜ😀ÄÖÜ😀ÄÖÜ😀ÄÖÜ😀ÄÖÜ😀", "cut"};
     char file[1000] = "";
@@ -114,8 +111,7 @@ static void samples_by_length(void **state) {
 }
 
 /* Where there are too many scores, the first and the last step stay, and as many layers as fit, at even distances. */
-static void chosen_steps_and_layers(void **state) {
-    (void)state;
+static void chosen_steps_and_layers(void) {
     enum { L = 16, H = 48, STEPS = 3 };
     uint32_t text[SNAPSHOT_TEXT_MAX];
     CONFIGURE("train.steps=2", "model.context=48", "log.attention_every=1", "log.page_model=no");
@@ -153,8 +149,7 @@ static void assert_noted(const char *words) {
 }
 
 /* A file that is damaged is named on the page, which has the rest. If the page cannot be written, the old one stays. */
-static void damaged_files(void **state) {
-    (void)state;
+static void damaged_files(void) {
     struct rlimit before;
     CONFIGURE("train.steps=2", "log.attention_text=the");
     train("run", 1);
@@ -209,8 +204,7 @@ static const char *copied(const char *path) { return memory_copy_text(path, strl
 
 /* A chart has the losses of n-gram tables where all of its runs have the same ones: not for runs on two texts, for a
    run of a version that had none, or for recall. */
-static void losses_of_ngram_tables(void **state) {
-    (void)state;
+static void losses_of_ngram_tables(void) {
     const char *directories[] = {copied(in("run")), copied(in("again")), copied(in("other"))};
     CONFIGURE("train.steps=1");
     train("run", 1);
@@ -233,8 +227,7 @@ static const Json *only_model(void) { return js_get(only_run(), "model"); }
 
 /* The page's parameters are those of the last checkpoint. A model that is too large for it, has a weight beyond fp16,
    or is not wanted is omitted; so is a text that is missing. A checkpoint that cannot be read is an error. */
-static void model_in_page(void **state) {
-    (void)state;
+static void model_in_page(void) {
     CONFIGURE("train.steps=3");
     train("run", 1);
     report();
@@ -264,8 +257,7 @@ static void model_in_page(void **state) {
 }
 
 /* Numbers read back as the same, and what looks like one in a text stays as it is. */
-static void numbers_of_json(void **state) {
-    (void)state;
+static void numbers_of_json(void) {
     static const double numbers[] = {0.1, 1e-7, 8, 1e16, 1.0 / 3, -2.5e-300, 1.7976931348623157e308};
     static const char quoted[] = "0.10000000000000001 \"8.0000000000000004";
     double number;
@@ -282,8 +274,7 @@ static void numbers_of_json(void **state) {
 }
 
 /* Pictures name the model that their runs share. */
-static void models_are_named(void **state) {
-    (void)state;
+static void models_are_named(void) {
     char text[256];
     CONFIGURE("model.heads=2", "train.lr=3e-3", "train.seed=7");
     Config other = config;
@@ -316,8 +307,7 @@ static void set_weights(const char *run, size_t step, float previous, float rest
 
 /* The losses of all runs have their setting's colour; the strip has a column for each setting, and the weights of the
    head that looks at the previous character. */
-static void pictures_of_a_sweep(void **state) {
-    (void)state;
+static void pictures_of_a_sweep(void) {
     const Color none = palette_divisor("none", 0), root = palette_divisor("sqrt_dk", 0);
     CONFIGURE(FOUR, "log.attention_text=the the the");
     sweep_with(NULL, "sweep", 2, false);
@@ -354,8 +344,7 @@ static bool strip_of(const char *out) {
 }
 
 /* Models of several sizes and texts share a picture as far as they can; runs that are damaged are not in it. */
-static void pictures_of_odd_sweeps(void **state) {
-    (void)state;
+static void pictures_of_odd_sweeps(void) {
     CONFIGURE(TINY, "sweep.model.layers=2, 1", "sweep.model.context=4, 8");
     assert_true(strip_of("sizes"));
     CONFIGURE("train.steps=2", "data.task=recall", "data.corpus=", "data.recall_pairs=2", "sweep.train.seed=1, 2");
@@ -369,11 +358,9 @@ static void pictures_of_odd_sweeps(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TRAINING_TEST(hostile_text),       TRAINING_TEST(thinned_logs),
-                                       TRAINING_TEST(samples_by_length),  TRAINING_TEST(chosen_steps_and_layers),
-                                       TRAINING_TEST(damaged_files),      TRAINING_TEST(losses_of_ngram_tables),
-                                       TRAINING_TEST(model_in_page),      TRAINING_TEST(numbers_of_json),
-                                       TRAINING_TEST(models_are_named),   SWEEP_TEST(pictures_of_a_sweep),
-                                       SWEEP_TEST(pictures_of_odd_sweeps)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TRAINING_TEST(hostile_text), TRAINING_TEST(thinned_logs), TRAINING_TEST(samples_by_length),
+                     TRAINING_TEST(chosen_steps_and_layers), TRAINING_TEST(damaged_files),
+                     TRAINING_TEST(losses_of_ngram_tables), TRAINING_TEST(model_in_page),
+                     TRAINING_TEST(numbers_of_json), TRAINING_TEST(models_are_named), SWEEP_TEST(pictures_of_a_sweep),
+                     SWEEP_TEST(pictures_of_odd_sweeps));
 }

@@ -2,8 +2,7 @@
 #include "sweeping.h"
 
 /* A run of a sweep is the run that its config gives by itself, to the bit, and the summary has its numbers. */
-static void runs_are_runs_by_themselves(void **state) {
-    (void)state;
+static void runs_are_runs_by_themselves(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 3);
     assert_result("sweep", "finished");
@@ -41,8 +40,7 @@ static void runs_are_runs_by_themselves(void **state) {
 #define WAIT_FOR_THE_OTHERS "until [ $(grep -l finished sweep/*/run.json | wc -l) = 3 ]; do sleep .05; done; sleep 1.5"
 
 /* A terminal shows one line that fits about all runs, and a line for each run that has ended. */
-static void one_progress_line(void **state) {
-    (void)state;
+static void one_progress_line(void) {
     char *text;
     size_t size, widest = 0;
     Progress progress = {.stream = open_memstream(&text, &size), .terminal = true, .last = -INFINITY};
@@ -68,8 +66,7 @@ static void one_progress_line(void **state) {
 }
 
 /* Runs of a sweep may differ in context, heads, text and length. */
-static void odd_sweeps_are_trained(void **state) {
-    (void)state;
+static void odd_sweeps_are_trained(void) {
     static const char *const sweeps[] = {"sweep.model.heads=1, 2, 8", "sweep.model.context=8, 16",
                                          "sweep.data.val_fraction=0.2, 0.3", "sweep.train.steps=2, 4"};
     for (size_t i = 0; i < COUNT_OF(sweeps); i++) {
@@ -84,7 +81,6 @@ static void odd_sweeps_are_trained(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {SWEEP_TEST(runs_are_runs_by_themselves), SWEEP_TEST(one_progress_line),
-                                       SWEEP_TEST(odd_sweeps_are_trained)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(SWEEP_TEST(runs_are_runs_by_themselves), SWEEP_TEST(one_progress_line),
+                     SWEEP_TEST(odd_sweeps_are_trained));
 }

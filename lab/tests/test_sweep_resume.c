@@ -39,8 +39,7 @@ static void make_tables(void) {
 }
 
 /* If a run fails in any way, the others are trained, and only the failed one is trained when the sweep is resumed. */
-static void failures_are_the_runs_own(void **state) {
-    (void)state;
+static void failures_are_the_runs_own(void) {
     CONFIGURE(FOUR);
     sweep("straight", 2);
     sweep_failing("sweep", false);
@@ -65,8 +64,7 @@ static void failures_are_the_runs_own(void **state) {
 }
 
 /* A directory in a run's place is not lost: a run of this program is moved, and anything else is not trained over. */
-static void what_is_not_ours_stays(void **state) {
-    (void)state;
+static void what_is_not_ours_stays(void) {
     CONFIGURE(FOUR);
     sweep_failing("sweep", false);
     assert_true(directory_make_new(in("sweep/scale_divisor=none+seed=2")));
@@ -82,8 +80,7 @@ static void what_is_not_ours_stays(void **state) {
 
 /* A sweep is resumed with the config and text it began with, by one process. Nothing is written before that is known.
  */
-static void changes_are_refused(void **state) {
-    (void)state;
+static void changes_are_refused(void) {
     CONFIGURE(FOUR);
     sweep_failing("sweep", false);
     const char *run_json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/config.ini"), NULL);
@@ -120,8 +117,7 @@ static void changes_are_refused(void **state) {
 }
 
 /* The table of a finished sweep is made again from what its runs left, to the byte; nothing is trained. */
-static void made_again(void **state) {
-    (void)state;
+static void made_again(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     const char *json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/summary.csv"), NULL);
@@ -138,8 +134,7 @@ static void made_again(void **state) {
 
 /* A run of which a file is damaged is named and left out: the tables have the others, and the sweep that had finished
    is not recorded as failed. What the tables do not need is named where it is needed. */
-static void damaged_runs(void **state) {
-    (void)state;
+static void damaged_runs(void) {
     static const struct {
         const char *damage, *words; /* NULL: the tables are as before */
     } cases[] = {
@@ -190,8 +185,7 @@ static void damaged_runs(void **state) {
 
 /* A run is resumed in its directory wherever its process was killed: after the last checkpoint, before the first one,
    before it had a directory. Nothing is moved. */
-static void killed_anywhere(void **state) {
-    (void)state;
+static void killed_anywhere(void) {
     static const char *const left[] = {
         ":",
         "rm -r ../*none+seed=1",
@@ -216,8 +210,7 @@ static void killed_anywhere(void **state) {
 }
 
 /* [sweep] may grow, but it must still have every run that it had. */
-static void a_run_cannot_be_dropped(void **state) {
-    (void)state;
+static void a_run_cannot_be_dropped(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     char *text = contents(in("sweep/config.ini"), NULL), *seeds = strstr(text, "train.seed = 1, 2");
@@ -228,8 +221,7 @@ static void a_run_cannot_be_dropped(void **state) {
 }
 
 /* A default that depends on a swept key with a single value is that of the run, not of the base config. */
-static void one_value(void **state) {
-    (void)state;
+static void one_value(void) {
     CONFIGURE(TINY, "sweep.attention.scale_divisor=dk", "sweep.train.lr=1e-4");
     sweep("sweep", 1);
     resume(NULL, "sweep");
@@ -294,8 +286,7 @@ static void assert_both_as_alone(const char *sweep_name) {
 }
 
 /* When the sweep's process is killed, its runs train on. Resume and the tables name them and leave them alone. */
-static void a_killed_parent(void **state) {
-    (void)state;
+static void a_killed_parent(void) {
     train_both_alone();
     const pid_t child = start_sweep("sweep", 2);
     for (int k = 0; k < 2; k++) wait_for_steps("sweep", NAMES[k], 15);
@@ -317,8 +308,7 @@ static void a_killed_parent(void **state) {
 }
 
 /* A run whose process has started when another one locks its directory is left to that one, and is no failure. */
-static void started_twice(void **state) {
-    (void)state;
+static void started_twice(void) {
     CONFIGURE(FOUR);
     sweep("straight", 2);
     assert_fails(STATUS_FAILED, FAILS, sweep_with(no_such_luck(), "sweep", 2, false));
@@ -345,8 +335,7 @@ static void started_twice(void **state) {
 }
 
 /* Results that the sweep itself cannot write are recorded as its failure, and written when it is resumed. */
-static void results_that_cannot_be_written(void **state) {
-    (void)state;
+static void results_that_cannot_be_written(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     assert_true(shell("mv sweep/summary.csv . && mkdir sweep/summary.csv"));
@@ -359,8 +348,7 @@ static void results_that_cannot_be_written(void **state) {
 
 /* A run that was killed when it had finished and its page was not written yet, or the page of an earlier stop was
    there, gets the page from its sweep. The pages of the others stay. */
-static void pages_of_killed_runs(void **state) {
-    (void)state;
+static void pages_of_killed_runs(void) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     const SweepOptions options = {
@@ -381,8 +369,7 @@ static void pages_of_killed_runs(void **state) {
 }
 
 /* A process that a signal ends before it notes signals has been stopped, which is no failure, and stops the sweep. */
-static void stopped_at_birth(void **state) {
-    (void)state;
+static void stopped_at_birth(void) {
     static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
     CONFIGURE(FOUR);
     sweep("straight", 2);
@@ -407,8 +394,7 @@ static void stopped_at_birth(void **state) {
 
 /* A signal to the whole group (Ctrl-C), to the parent alone, or to a run's process: all runs are saved, and resumed to
    the bits of runs by themselves. So they are when all are killed. */
-static void signals_reach_all(void **state) {
-    (void)state;
+static void signals_reach_all(void) {
     enum Target { GROUP, PARENT, RUN };
     static const struct {
         enum Target target;
@@ -438,8 +424,7 @@ static void signals_reach_all(void **state) {
 }
 
 /* Ctrl-Z, which reaches the whole group: no run makes a step until SIGCONT, and then all end as by themselves. */
-static void stopped_and_continued(void **state) {
-    (void)state;
+static void stopped_and_continued(void) {
     int how;
     size_t before[2], after[2];
     char logs[2][64];
@@ -463,25 +448,13 @@ static void stopped_and_continued(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        SWEEP_TEST(failures_are_the_runs_own),
-        SWEEP_TEST(what_is_not_ours_stays),
-        SWEEP_TEST(changes_are_refused),
-        SWEEP_TEST(made_again),
-        SWEEP_TEST(damaged_runs),
-        SWEEP_TEST(killed_anywhere),
-        SWEEP_TEST(a_run_cannot_be_dropped),
-        SWEEP_TEST(one_value),
-        SWEEP_TEST(a_killed_parent),
-        SWEEP_TEST(started_twice),
-        SWEEP_TEST(results_that_cannot_be_written),
-        SWEEP_TEST(pages_of_killed_runs),
-        SWEEP_TEST(stopped_at_birth),
-        SWEEP_TEST(signals_reach_all),
-        SWEEP_TEST(stopped_and_continued),
-    };
     no_table = fopen("/dev/null", "w");
     /* Whoever started this program (nohup, a script's background job) may ignore them, and then all of it would. */
     for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(SWEEP_TEST(failures_are_the_runs_own), SWEEP_TEST(what_is_not_ours_stays),
+                     SWEEP_TEST(changes_are_refused), SWEEP_TEST(made_again), SWEEP_TEST(damaged_runs),
+                     SWEEP_TEST(killed_anywhere), SWEEP_TEST(a_run_cannot_be_dropped), SWEEP_TEST(one_value),
+                     SWEEP_TEST(a_killed_parent), SWEEP_TEST(started_twice), SWEEP_TEST(results_that_cannot_be_written),
+                     SWEEP_TEST(pages_of_killed_runs), SWEEP_TEST(stopped_at_birth), SWEEP_TEST(signals_reach_all),
+                     SWEEP_TEST(stopped_and_continued));
 }

@@ -13,8 +13,7 @@ static void plan(const char *text) {
     sweep_plan(&sweep);
 }
 
-static void names_and_settings(void **state) {
-    (void)state;
+static void names_and_settings(void) {
     plan("[sweep]\nscale_divisor = none, sqrt_dk, 3.50\nseed = 7, 8\n");
     assert_int_equal(sweep.run_count, 6);
     assert_int_equal(sweep.setting_count, 3);
@@ -31,8 +30,7 @@ static void names_and_settings(void **state) {
     }
 }
 
-static void labels(void **state) {
-    (void)state;
+static void labels(void) {
     plan("[sweep]\nscale_divisor = none, sqrt_dk\nlr = 1e-3, 2e-3\nseed = 7, 8\n");
     assert_string_equal(sweep.settings[3].label, "÷ √d_k = 8, lr 0.002");
     plan("[sweep]\nscale_divisor = none, sqrt_dk, 2sqrt_dk\nheads = 2, 4\n"); /* √d_k is not the same for both */
@@ -46,8 +44,7 @@ static void labels(void **state) {
 static bool same_color(Color a, Color b) { return memcmp(&a, &b, sizeof a) == 0; }
 
 /* Sorted by divisor, then by the other keys as numbers; any two settings can be told apart. */
-static void order_and_styles(void **state) {
-    (void)state;
+static void order_and_styles(void) {
     static const struct {
         const char *text;
         size_t order[8];
@@ -77,8 +74,7 @@ static void order_and_styles(void **state) {
 }
 
 /* A sweep with the seed first, another key, and no divisor among the keys. */
-static void seed_anywhere(void **state) {
-    (void)state;
+static void seed_anywhere(void) {
     plan("[sweep]\nseed = 1, 2, 3\nlr = 1e-3, 2e-3\n");
     assert_int_equal(sweep.setting_count, 2);
     assert_string_equal(sweep.runs[3].name, "seed=2+lr=0.002");
@@ -93,8 +89,7 @@ static void seed_anywhere(void **state) {
 }
 
 /* Each setting is compared with one that differs from it in the divisor alone, and divides by √d_k in whatever form. */
-static void references(void **state) {
-    (void)state;
+static void references(void) {
     plan("[model]\nd_k = 4\n[sweep]\nscale_divisor = none, dk, 2, sqrt_dk\nseed = 1, 2\n");
     for (size_t i = 0; i < 4; i++) assert_int_equal(sweep.settings[i].reference, 2);
     plan("[model]\nd_model = 32\n[sweep]\nmodel.heads = 8, 2\nscale_divisor = dk, sqrt_dk, 2sqrt_dk\n");
@@ -103,15 +98,13 @@ static void references(void **state) {
     for (size_t i = 0; i < 4; i++) assert_int_equal(sweep.settings[i].reference, NO_SETTING);
 }
 
-static void names_that_repeat(void **state) {
-    (void)state;
+static void names_that_repeat(void) {
     plan("[sweep]\neval.every = 5, 10\nlog.every = 2, 4\ntrain.steps = 10, 20\nlr = 1e-3\n");
     assert_string_equal(sweep.runs[0].name, "eval.every=5+log.every=2+train.steps=10+lr=0.001"); /* steps is a column */
     assert_string_equal(sweep_key(&sweep.axes, 3), "lr");
 }
 
-static void refused(void **state) {
-    (void)state;
+static void refused(void) {
     assert_refused("no [sweep] section", plan("[train]\nsteps = 3\n"));
     assert_refused("does not divide", plan("[sweep]\nheads = 2, 3\n"));
     assert_refused(
@@ -125,8 +118,7 @@ static void refused(void **state) {
 #step "," #layer "," #head "," #std ",9," #entropy ",9," #saturated ",9,9," #grad_q ",9,9,9,9," #grad_scores       \
           ",9,9," #w_q "," #w_k ",9,9,9\n"
 
-static void results_of_a_run(void **state) {
-    (void)state;
+static void results_of_a_run(void) {
     static SweepRun run;
     const double *r = run.measured;
     run.config.train.warmup = 6;
@@ -207,8 +199,7 @@ static void assert_table(const char *text, size_t diverged, double step, const c
 }
 
 /* Means over seeds with their intervals, differences to the setting of the same d_k that divides by √d_k. */
-static void table_of_settings(void **state) {
-    (void)state;
+static void table_of_settings(void) {
     assert_table("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n", 3, .01,
                  "\n"
                  "                          n      validation     against √d_k  entropy over time\n"
@@ -231,12 +222,8 @@ static void table_of_settings(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(names_and_settings), TEMPORARY_TEST(labels),
-        TEMPORARY_TEST(seed_anywhere),      TEMPORARY_TEST(references),
-        TEMPORARY_TEST(names_that_repeat),  TEMPORARY_TEST(refused),
-        TEMPORARY_TEST(results_of_a_run),   TEMPORARY_TEST(table_of_settings),
-        TEMPORARY_TEST(order_and_styles),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(TEMPORARY_TEST(names_and_settings), TEMPORARY_TEST(labels), TEMPORARY_TEST(seed_anywhere),
+                     TEMPORARY_TEST(references), TEMPORARY_TEST(names_that_repeat), TEMPORARY_TEST(refused),
+                     TEMPORARY_TEST(results_of_a_run), TEMPORARY_TEST(table_of_settings),
+                     TEMPORARY_TEST(order_and_styles));
 }

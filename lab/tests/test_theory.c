@@ -25,10 +25,9 @@ static Estimate figure(const TheoryFigures *f, int i) {
 #define assert_within(estimate, expected, ...)                                                                         \
     assert_close((estimate).value, expected, 5 * (estimate).error, __VA_ARGS__)
 
-static void normals_in_blocks_are_the_numbers_one_by_one(void **state) {
+static void normals_in_blocks_are_the_numbers_one_by_one(void) {
     Rng rng = rng_make(3, RNG_THEORY, 5);
     double x[64];
-    (void)state;
     for (size_t first = 0; first < 9; first++)
         for (size_t count = 0; count < 40; count++) {
             rng_fill_normal(&rng, first, count, x);
@@ -37,10 +36,9 @@ static void normals_in_blocks_are_the_numbers_one_by_one(void **state) {
         }
 }
 
-static void softmax_rows(void **state) {
+static void softmax_rows(void) {
     const double row[4] = {.5, -1, 2, .25};
     double p[4], e[4], sum = 0, entropy = 0;
-    (void)state;
     for (int j = 0; j < 4; j++) p[j] = .5 * row[j];
     SoftmaxRow r = softmax_row(p, 4);
     for (int j = 0; j < 4; j++) sum += e[j] = exp(.5 * row[j]);
@@ -56,9 +54,8 @@ static void softmax_rows(void **state) {
     assert_close(r.entropy, 101 * exp(-100), 1e-55, "its entropy");
 }
 
-static void one_key_has_nothing_to_choose(void **state) {
+static void one_key_has_nothing_to_choose(void) {
     TheoryFigures f[4];
-    (void)state;
     theory_measure(16, 1, 100, 1, 1, FOUR, 4, f);
     for (int s = 0; s < 4; s++) {
         TheoryExact e = theory_exact(16, 1, divisor_value(FOUR[s].divisor, 16), 1);
@@ -71,9 +68,8 @@ static void one_key_has_nothing_to_choose(void **state) {
 }
 
 /* Uniform weights: p = 1/n, |w|^2 has mean (n-1)/n^2, and q's part of the keys is as any other. */
-static void a_large_divisor_gives_uniform_weights(void **state) {
+static void a_large_divisor_gives_uniform_weights(void) {
     const TheoryScoring huge = {.divisor = {SCALE_NUMBER, 1e5}};
-    (void)state;
     for (size_t n = 2; n <= 50; n += 16)
         for (size_t d = 1; d <= 101; d += 50) {
             TheoryFigures f;
@@ -100,8 +96,7 @@ static double gap_density(size_t n) {
 }
 /* Saturated weights: only the two largest scores matter, and only where their gap is of order 1 out of s = |q| /
    divisor. With g the density above, over E 1/s: E H = pi^2/6 g, E (1 - p_max) = ln 2 g, E |w|^2 = 1/3 g. */
-static void saturated_weights_leave_two_keys(void **state) {
-    (void)state;
+static void saturated_weights_leave_two_keys(void) {
     for (size_t n = 2; n <= 16; n *= 8) {
         const size_t d = 4096;
         double s = 64, g = gap_density(n) / s;
@@ -161,9 +156,8 @@ static TwoKeys two_keys(size_t d, double divisor) {
                      sum.grad_square / total * 4 / divisor / divisor};
 }
 
-static void two_keys_are_integrals(void **state) {
+static void two_keys_are_integrals(void) {
     static const size_t d_k[] = {1, 2, 3, 16, 64};
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(d_k); i++) {
         TheoryFigures f[4];
         theory_measure(d_k[i], 2, 10000, 11, 1, FOUR, 4, f);
@@ -184,9 +178,8 @@ static void two_keys_are_integrals(void **state) {
 }
 
 /* Other random numbers and the definition, for the figures that have no closed form too: lab/tests/theory_numpy.py. */
-static void any_number_of_keys(void **state) {
+static void any_number_of_keys(void) {
     static const size_t d_k[] = {1, 16, 100}, keys[] = {3, 10, 64};
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(d_k); i++)
         for (size_t j = 0; j < COUNT_OF(keys); j++) {
             TheoryFigures f[4];
@@ -202,12 +195,11 @@ static void any_number_of_keys(void **state) {
 }
 
 /* Makes 400 small measurements: 95 in 100 must lie within two standard errors of the truth, 68 in 100 within one. */
-static void errors_are_standard_errors(void **state) {
+static void errors_are_standard_errors(void) {
     enum { REPEATS = 400, D = 8, KEYS = 5 };
     TheoryExact e = theory_exact(D, KEYS, sqrt(D), 1);
     TheoryFigures truth;
     int one[FIGURES] = {0}, two[FIGURES] = {0};
-    (void)state;
     theory_measure(D, KEYS, 100000, 1, 1, &FOUR[1], 1, &truth); /* mean and median have no closed form */
     const double exact[FIGURES] = {
         0, e.score_var, e.entropy, e.max_weight, truth.grad_mean.value, e.grad_rms, truth.grad_median.value};
@@ -285,13 +277,12 @@ static void draw_sample(const Draw *x, uint64_t seed, size_t sample) {
 }
 
 /* Two samples are drawn; theory_measure gives their mean. Without a choice the gradient is 0, but for rounding. */
-static void gradients_are_finite_differences(void **state) {
+static void gradients_are_finite_differences(void) {
     enum { D = 64, KEYS = 9 };
     const double rounding = sizeof(real) == 8 ? 1e-7 : 1e-4;
     double q[D], v[D], k[KEYS * D], r[KEYS];
     TheoryScoring all[8];
     TheoryFigures f[8];
-    (void)state;
     memcpy(all, FOUR, sizeof FOUR);
     memcpy(all + 4, OTHERS, sizeof OTHERS);
     for (uint64_t seed = 0; seed < 24; seed++) {
@@ -310,10 +301,9 @@ static void gradients_are_finite_differences(void **state) {
 
 /* Variances are known of all but the cap's; one key is no choice, but with a sink it is; a cap far above the scores is
    none; and a cosine's derivative is 0, but for rounding, where d_k is 1. */
-static void other_scores_have_the_figures_they_should(void **state) {
+static void other_scores_have_the_figures_they_should(void) {
     TheoryFigures f[4], dot[4], one[4];
     double square = 0, total = 0;
-    (void)state;
     for (double z = -9; z <= 9; z += .001) {
         square += exp(-z * z / 2) * tanh(sqrt(2) * z) * tanh(sqrt(2) * z);
         total += exp(-z * z / 2);
@@ -339,10 +329,9 @@ static void other_scores_have_the_figures_they_should(void **state) {
     assert_close(one[1].grad_rms.value, 0, 1e-5 * one[0].grad_rms.value, "a cosine of one entry is 1 or -1");
 }
 
-static void threads_and_company_change_no_bit(void **state) {
+static void threads_and_company_change_no_bit(void) {
     TheoryFigures one[4], other[4], alone;
     TheoryExact exact = theory_exact(37, 9, 2, 1), exact_3 = theory_exact(37, 9, 2, 3);
-    (void)state;
     theory_measure(37, 9, 333, 21, 1, FOUR, 4, one);
     for (size_t threads = 2; threads <= 7; threads++) {
         theory_measure(37, 9, 333, 21, threads, FOUR, 4, other);
@@ -364,30 +353,19 @@ static void threads_and_company_change_no_bit(void **state) {
     assert_memory_equal(&exact, &exact_3, sizeof exact);
 }
 
-static void too_much_is_refused(void **state) {
+static void too_much_is_refused(void) {
     TheoryFigures f;
-    (void)state;
     assert_fails(STATUS_FAILED, "GB of memory for 1000 threads",
                  theory_measure(THEORY_DK_MAX, THEORY_KEYS_MAX, 2, 1, 1000, FOUR, 1, &f));
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(normals_in_blocks_are_the_numbers_one_by_one),
-        TEST(softmax_rows),
-        TEST(one_key_has_nothing_to_choose),
-        TEST(a_large_divisor_gives_uniform_weights),
-        TEST(saturated_weights_leave_two_keys),
-        TEST(two_keys_are_integrals),
-        TEST(any_number_of_keys),
-        TEST(errors_are_standard_errors),
-        TEST(gradients_are_finite_differences),
-        TEST(other_scores_have_the_figures_they_should),
-        TEST(threads_and_company_change_no_bit),
-        TEST(too_much_is_refused),
-    };
-    const struct CMUnitTest in_double[] = {TEST(gradients_are_finite_differences),
-                                           TEST(other_scores_have_the_figures_they_should)};
-    return sizeof(real) == 8 ? cmocka_run_group_tests(in_double, NULL, NULL)
-                             : cmocka_run_group_tests(tests, NULL, NULL);
+    if (sizeof(real) == 8)
+        return RUN_TESTS(TEST(gradients_are_finite_differences), TEST(other_scores_have_the_figures_they_should));
+    return RUN_TESTS(TEST(normals_in_blocks_are_the_numbers_one_by_one), TEST(softmax_rows),
+                     TEST(one_key_has_nothing_to_choose), TEST(a_large_divisor_gives_uniform_weights),
+                     TEST(saturated_weights_leave_two_keys), TEST(two_keys_are_integrals), TEST(any_number_of_keys),
+                     TEST(errors_are_standard_errors), TEST(gradients_are_finite_differences),
+                     TEST(other_scores_have_the_figures_they_should), TEST(threads_and_company_change_no_bit),
+                     TEST(too_much_is_refused));
 }

@@ -44,8 +44,7 @@ static void assert_said(const char *format, ...) {
     assert_that(says(words), "no \"%s\"", words);
 }
 
-static void figures_of_a_run(void **state) {
-    (void)state;
+static void figures_of_a_run(void) {
     double uniform = 0;
     CONFIGURE("attention.scale_divisor=none", "model.d_k=64");
     train("run", 1);
@@ -103,8 +102,7 @@ static void figures_of_a_run(void **state) {
 }
 
 /* Above all tables, and below all: the one table that there is to name. */
-static void ends_of_the_tables(void **state) {
-    (void)state;
+static void ends_of_the_tables(void) {
     const double tables[] = {3, 2, 1.5, 1}, crossed[] = {3, 2, 1.5, 1.75}, none[] = {NAN, NAN, NAN, NAN};
     static const struct {
         double loss;
@@ -126,8 +124,7 @@ static void ends_of_the_tables(void **state) {
 }
 
 /* A figure that a run's files do not have is omitted. */
-static void nothing_invented(void **state) {
-    (void)state;
+static void nothing_invented(void) {
     CONFIGURE("train.steps=1", "model.init=gpt2");
     train("soft", 1);
     read_run("soft");
@@ -155,8 +152,7 @@ static void nothing_invented(void **state) {
     assert_false(says("a table of"));
 }
 
-static void unfinished_runs(void **state) {
-    (void)state;
+static void unfinished_runs(void) {
     CONFIGURE("train.steps=4");
     train("run", 1);
     set_text("run/run.json", "\"finished\"", "\"running\"");
@@ -184,8 +180,7 @@ static void unfinished_runs(void **state) {
     assert_said("metrics.csv is damaged: the line of the names of its columns is missing.");
 }
 
-static void figures_of_a_sweep(void **state) {
-    (void)state;
+static void figures_of_a_sweep(void) {
     static const char *const names[] = {"none+seed=1", "none+seed=2", "sqrt_dk+seed=1", "sqrt_dk+seed=2"};
     double loss[4], deviation[4], entropy[4], first[4], last[4];
     CONFIGURE(FOUR, "model.d_k=64", "model.layers=1");
@@ -242,8 +237,7 @@ static void figures_of_a_sweep(void **state) {
 
 /* The table has the best and the last of many settings, and says how many it omits. Its lines, and those of the first
    paragraph, fit a terminal. */
-static void many_settings(void **state) {
-    (void)state;
+static void many_settings(void) {
     size_t lines = 0;
     CONFIGURE("train.steps=2", "sweep.attention.scale_divisor=none, sqrt_dk, dk, 2sqrt_dk, 1.5",
               "sweep.train.lr=1e-3, 2e-3, 3e-3");
@@ -267,8 +261,7 @@ static void many_settings(void **state) {
 }
 
 /* The prediction for the first layer stands beside that layer's deviation, if there are several layers. */
-static void prediction_of_the_first_layer(void **state) {
-    (void)state;
+static void prediction_of_the_first_layer(void) {
     CONFIGURE("train.steps=1");
     train("one", 1);
     read_run("one");
@@ -282,8 +275,7 @@ static void prediction_of_the_first_layer(void **state) {
 }
 
 /* With a context of one character there is no entropy and no gradient of scores. */
-static void nothing_measured(void **state) {
-    (void)state;
+static void nothing_measured(void) {
     CONFIGURE("train.steps=2", "sweep.model.context=1, 16");
     sweep("sweep", 2);
     read_sweep();
@@ -292,8 +284,7 @@ static void nothing_measured(void **state) {
 }
 
 /* Settings that end with the very same loss are not ranked: beta1 does nothing in SGD. */
-static void equal_settings(void **state) {
-    (void)state;
+static void equal_settings(void) {
     CONFIGURE(TINY, "train.optimizer=sgd", "sweep.train.beta1=.8, .9");
     sweep("same", 2);
     const Table *metrics = read_metrics("same/beta1=0.8");
@@ -309,8 +300,7 @@ static void equal_settings(void **state) {
     assert_said(" and 1 other end with the highest, ");
 }
 
-static void sweep_without_results(void **state) {
-    (void)state;
+static void sweep_without_results(void) {
     CONFIGURE("train.optimizer=sgd", "train.steps=8", "eval.every=100", "train.grad_clip=0", "sweep.train.lr=1e5, 1e6");
     sweep("sweep", 2);
     read_sweep();
@@ -320,12 +310,8 @@ static void sweep_without_results(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        SWEEP_TEST(figures_of_a_run),      SWEEP_TEST(ends_of_the_tables),
-        SWEEP_TEST(nothing_invented),      SWEEP_TEST(unfinished_runs),
-        SWEEP_TEST(figures_of_a_sweep),    SWEEP_TEST(many_settings),
-        SWEEP_TEST(sweep_without_results), SWEEP_TEST(prediction_of_the_first_layer),
-        SWEEP_TEST(nothing_measured),      SWEEP_TEST(equal_settings),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS(SWEEP_TEST(figures_of_a_run), SWEEP_TEST(ends_of_the_tables), SWEEP_TEST(nothing_invented),
+                     SWEEP_TEST(unfinished_runs), SWEEP_TEST(figures_of_a_sweep), SWEEP_TEST(many_settings),
+                     SWEEP_TEST(sweep_without_results), SWEEP_TEST(prediction_of_the_first_layer),
+                     SWEEP_TEST(nothing_measured), SWEEP_TEST(equal_settings));
 }
