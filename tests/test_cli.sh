@@ -106,7 +106,7 @@ mkdir directory && echo "mine" >directory/mine.txt
 ends 0 "$train" tiny.ini --out ours --quiet
 
 # --- help: of the program and of each verb; README.md and docs/usage.md have them all
-for words in --help -h help --version 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'attend -h' 'export --help' 'gradcheck --help' 'help config' \
+for words in --help -h help --version 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'attend -h' 'gradcheck --help' 'help config' \
     'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
     ends 0 "$train" $words
@@ -141,7 +141,10 @@ done <"$said/reasons"
 
 # --- refused: the command line
 refuses 2 'usage: ./train CONFIG.ini' "$train"
-for verb in resume sweep eval sample attend why export gradcheck; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
+for words in export 'export ours' 'help export' 'export -h'; do # shellcheck disable=SC2086 # lists of words
+    refuses 2 '^./train: export is a script: lab/export_gpt2.py RUN_DIR DIR \[--best\]$' "$train" $words
+done
+for verb in resume sweep eval sample attend why gradcheck; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
 refuses 2 'directory' "$train" directory
 refuses 2 'cannot read .*missing.ini' "$train" missing.ini
 refuses 2 'did you mean tiny.ini' "$train" tiny
@@ -260,12 +263,12 @@ check "sample --prompt - without a text" "$("$train" sample ours --tokens 30 --s
 check "sample --top-p of next to nothing" "$("$train" sample ours --tokens 30 --temperature 0)" \
     "$("$train" sample ours --tokens 30 --top-p 1e-6 --quiet)"
 
-# --- refused, eval, sample, attend, export, resume: verbs that read a run
+# --- refused, eval, sample, attend, resume: verbs that read a run
 cp -R ours cut && head -c 9000 ours/checkpoint/last.safetensors >cut/checkpoint/last.safetensors
 cp -R ours stub && printf 'abc' >stub/checkpoint/last.safetensors
 cp -R ours bare && rm bare/checkpoint/last.safetensors
 cp -R ours sweep-of-one && echo '{"program": "sqrtdk", "runs": [{"name": "seed=1"}]}' >sweep-of-one/run.json
-for verb in eval sample 'attend --text a' 'export --hf exported'; do
+for verb in eval sample 'attend --text a'; do
     # shellcheck disable=SC2086 # a verb, perhaps with an option
     while read -r run said_of_it; do refuses 2 "$said_of_it" "$train" $verb "$run"; done <<'RUNS'
 directory directory is not the directory of a run
@@ -299,26 +302,12 @@ refuses 2 'has all layers and heads' "$train" attend ours --head 0 --out all.saf
 for file in nowhere/a.png nowhere/a.safetensors corpus.txt/a.png; do
     refuses 1 "cannot write $file" "$train" attend ours --text a --out "$file"
 done
-cp -R ours sunk && sed -i.was 's/^sink = none/sink = one/' sunk/config.ini
-cp -R ours unbest && rm unbest/checkpoint/best.safetensors
-refuses 2 'name a new or an empty directory: ./train export ours --hf DIR' "$train" export ours
-refuses 2 'directory is there already: name a new or an empty directory' "$train" export ours --hf directory
-refuses 2 'corpus.txt is there already' "$train" export ours --hf corpus.txt --best
-mkdir begun && : >begun/run.json.new
-refuses 2 'begun is there already' "$train" export ours --hf begun # a training begins there
-rm -r begun
-refuses 1 'cannot make the directory corpus.txt' "$train" export ours --hf corpus.txt/a
-refuses 2 "cannot hold this model, because of attention.sink: GPT-2's softmax" "$train" export sunk --hf exported
-refuses 2 'cannot read the tensors unbest/checkpoint/best.safetensors' "$train" export unbest --hf exported --best
-rm -r sunk unbest
 mkdir directory/a.png
 refuses 1 'cannot write directory/a.png' "$train" attend ours --out directory/a.png
 rmdir directory/a.png
 # shellcheck disable=SC2016 # expanded by the inner shell
-for words in 'attend ours --out large.png' 'export ours --hf exported'; do # shellcheck disable=SC2086 # lists of words
-    refuses 1 'cannot write.*: File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
-        sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" $words
-done
+refuses 1 'cannot write.*: File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
+    sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" attend ours --out large.png
 for words in --help 'eval ours' 'sample ours --seed 1 --tokens 9999' 'attend ours --csv' \
     'attend ours --show' 'attend ours --show --text a' 'why ours'; do
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
@@ -512,32 +501,6 @@ for words in '--quiet' '--seed 1' '--temperature 0'; do # shellcheck disable=SC2
     check "stderr of: $name" "" "$(cat "$said/err")"
 done
 
-# --- export: a model for transformers: lab/tests/export_transformers.py reads it
-listing >"$said/before"
-mkdir exported # an empty one is taken
-for words in exported 'deep/er/ --best'; do # shellcheck disable=SC2086 # perhaps with an option
-    ends 0 "$train" export ours --hf $words
-    check "stdout of: $name" "model     ${words%%/ *}, of step 20" "$(cat "$said/out")"
-    check "stderr of: $name" "" "$(cat "$said/err")"
-    check "files of: $name" "config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json" \
-        "$(find "${words%%/ *}" -type f -exec basename {} \; | sort | tr '\n' ' ' | sed 's/ $//')"
-done
-rm -r exported/* deep
-# shellcheck disable=SC2016 # expanded by the inner shell
-ends 1 env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
-    sh -c 'cd exported && trap "" XFSZ; ulimit -f 2; "$@"' sh "$PWD/$train" export ../ours --hf .
-check_match "stderr of: $name" 'cannot write ./model.safetensors: File too large' "$(cat "$said/err")"
-check "left by an export that failed" "" "$(find exported -mindepth 1)"
-for words in '.' "$PWD/exported --best"; do # shellcheck disable=SC2086 # perhaps with an option
-    check "export --hf $words, from there" "model     ${words%% *}, of step 20" "$(cd exported && "../$train" export ../ours --hf $words)"
-    check "the working directory" "config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json" \
-        "$(cd exported && echo *)"
-    check "an export over it" 2 "$(cd exported && "../$train" export ../ours --hf . >/dev/null 2>&1; echo $?)"
-    rm exported/*
-done
-rm -r exported
-check "changed by exporting" "" "$(listing | diff "$said/before" -)"
-
 # --- attend: attention, in every form
 listing >"$said/before"
 ends 0 "$train" attend ours --csv
@@ -715,7 +678,7 @@ for signal in INT:130 TERM:143 KILL:137; do
     check "$out/config.ini" "$(cat swept/config.ini)" "$(cat "$out/config.ini")"
 done
 
-# --- resume, why, sweep, export: commands that are printed to be copied: a path with blanks is one word of them
+# --- resume, why, sweep: commands that are printed to be copied: a path with blanks is one word of them
 ends 0 "$train" tiny.ini --quiet --out "my run"
 ends 0 "$train" resume "my run"
 check_match "stdout of: $name" "longer: ./train resume 'my run' --set train.steps=N" "$(cat "$said/out")"
@@ -728,7 +691,6 @@ check_match "stdout of: $name" "the tables: ./train sweep 'my sweep' --tables" "
 ends 0 "$train" sweep "my sweep" --tables
 check_match "stdout of: $name" "to resume: ./train resume 'my sweep'" "$(cat "$said/out")"
 refuses 2 "continue that sweep with ./train resume 'my sweep'" "$train" sweep sweep.ini --out "my sweep"
-refuses 2 "name a new or an empty directory: ./train export 'my run' --hf DIR" "$train" export "my run"
 
 # --- gradcheck: gradients, in double precision by the program beside this one, whatever the two are called
 set -- --set model.d_model=4 --set model.d_k=3 --set model.context=4 --set data.corpus=corpus.txt
