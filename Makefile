@@ -147,7 +147,7 @@ DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildca
 	lab/docs/*.md lab/docs/*.py lab/docs/*.ipynb lab/docs/images/*)
 INSTALLED := $(BUILD)/train:bin/sqrtdk $(BUILD)/train-double:bin/sqrtdk-double $(MANUAL):share/man/man1/sqrtdk.1 \
 	share/completion.bash:share/bash-completion/completions/sqrtdk \
-	$(foreach f,$(CONFIGS) data/get_shakespeare.sh,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))
+	$(foreach f,$(CONFIGS) data/get_shakespeare.sh lab/export_gpt2.py lab/run_reader.py,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))
 TO = $(DESTDIR)$(PREFIX)
 
 $(MANUAL): $(BUILD)/train share/man.sh
@@ -157,7 +157,7 @@ $(MANUAL): $(BUILD)/train share/man.sh
 install: train $(MANUAL)
 	@set -e; for put in $(INSTALLED); do \
 		to="$(TO)/$${put#*:}"; \
-		case $$put in *:bin/* | *.sh) mode=755 ;; *) mode=644 ;; esac; \
+		case $$put in *:bin/* | *.sh | */export_gpt2.py) mode=755 ;; *) mode=644 ;; esac; \
 		install -d "$${to%/*}"; \
 		install -m $$mode "$${put%%:*}" "$$to"; \
 	done

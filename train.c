@@ -19,8 +19,8 @@
 #include <lab/lab.h>
 #else /* The trainer alone: runs have no page, no directory is a sweep's, and a verb of the lab is not built in. */
 static const Verb sweep_verb = {.name = "sweep"}, attend_verb = {.name = "attend"}, why_verb = {.name = "why"},
-                  report_verb = {.name = "report"}, export_verb = {.name = "export"}, bench_verb = {.name = "bench"},
-                  theory_verb = {.name = "theory"}, gradcheck_verb = {.name = "gradcheck"};
+                  report_verb = {.name = "report"}, bench_verb = {.name = "bench"}, theory_verb = {.name = "theory"},
+                  gradcheck_verb = {.name = "gradcheck"};
 static void (*const report_write)(const Directory *directory) = NULL;
 static const Option sweep_resume_options[] = {{0}};
 static bool sweep_resume_if(const Command *command, int *signal) {
@@ -136,6 +136,9 @@ static const Verb resume_verb = {
     .by_ranks = true,
     .run = run_resume,
 };
+
+/* A model as GPT-2. */
+static const Verb export_verb = {.name = "export", .target = "RUN_DIR DIR [--best]", .script = "lab/export_gpt2.py"};
 
 /* The verbs in the order of the help, ended by NULL. Training, which needs no word, is the first. */
 static const Verb *const VERBS[] = {&train_verb,  &resume_verb,    &sweep_verb,  &eval_verb,   &sample_verb,

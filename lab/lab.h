@@ -4,7 +4,7 @@
 
 #include "base/command.h"
 
-extern const Verb sweep_verb, attend_verb, why_verb, report_verb, export_verb, bench_verb, theory_verb, gradcheck_verb;
+extern const Verb sweep_verb, attend_verb, why_verb, report_verb, bench_verb, theory_verb, gradcheck_verb;
 
 /* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv, and the pictures of a sweep. An
    error in its files has status STATUS_USAGE. */

@@ -15,7 +15,7 @@ refuses_config() {
 numbers() { "$repository/tests/numbers.sh" "$1/checkpoint/last.safetensors"; }
 
 # --- help: of the program and of each verb; README.md and docs/usage.md have them all
-for words in --help -h help --version 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'attend -h' 'export --help' \
+for words in --help -h help --version 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'attend -h' \
     'gradcheck --help' 'help config' 'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
     prints 0 . ./train $words

@@ -30,6 +30,8 @@ check_match "a directory of configs" 'configs/scores: it is a directory; name a 
 check_match "a config without its directory" 'did you mean configs/dk64_scaled.ini\?' "$(sqrtdk dk64_scaled 2>&1)"
 check_match "what gets Tiny Shakespeare" 'tinyshakespeare.txt: No such file.*; .*/usr/share/sqrtdk/data/get_shakespeare.sh downloads it' \
     "$(sqrtdk configs/shakespeare_cpu.ini 2>&1)"
+check "the script for what export was" "sqrtdk: export is a script: $root/usr/share/sqrtdk/lab/export_gpt2.py RUN_DIR DIR [--best]" "$(sqrtdk export runs/dk64_scaled hf 2>&1)"
+check "that script" yes "$([ -x "$root/usr/share/sqrtdk/lab/export_gpt2.py" ] && [ -f "$root/usr/share/sqrtdk/lab/run_reader.py" ] && echo yes)"
 mkdir configs && echo "[model]" >configs/dk64_scaled.ini && echo "layers = 5" >>configs/dk64_scaled.ini
 check "a config that is here is taken first" "layers = 5" "$(sqrtdk configs/dk64_scaled.ini --dry-run | grep '^layers')"
 

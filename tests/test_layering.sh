@@ -27,7 +27,7 @@ allowed() {
     lab/sweep | lab/statistics | lab/terminal) echo "$trainer" lab/statistics ;;
     lab/why) echo "$trainer" lab/statistics lab/sweep lab/lab.h ;;
     lab/report | lab/live) echo "$trainer" lab/statistics lab/why lab/sweep lab/lab.h ;;
-    lab/theory | lab/export) echo "$trainer" lab/statistics lab/lab.h ;;
+    lab/theory) echo "$trainer" lab/statistics lab/lab.h ;;
     lab/gradcheck | lab/bench) echo "$trainer" lab/statistics lab/sweep lab/lab.h ;;
     lab/attend) echo "$trainer" lab/terminal lab/lab.h ;;
     lab/sweep.c) echo "$trainer" lab/report lab/why lab/sweep lab/lab.h ;;
@@ -161,7 +161,6 @@ planted rule_arrows src/run/run.c '#include "train/trainer.h"'
 planted rule_arrows src/train/trainer.c '#include "lab/sweep/sweep.h"'
 planted rule_arrows src/config/config.c '#include <lab/lab.h>'
 planted rule_arrows train.c '#include "lab/report/report.h"'
-planted rule_arrows lab/export.h '#include "lab/sweep/sweep.h"'
 planted rule_arrows lab/attend.c '#include "lab/sweep/sweep.h"'
 planted rule_arrows lab/theory/theory.c '#include "lab/report/report.h"'
 planted rule_arrows lab/live/live.c '#include "lab/report/report.h"'

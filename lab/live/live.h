@@ -68,8 +68,8 @@ const uint32_t *live_vocabulary(const Live *live, size_t *count);
 const char *live_sample(Live *live, const char *prompt, size_t count, double temperature, uint64_t seed);
 /* Returns the config, as config_write prints it, with the divisor in force and the learning rate as it was moved. */
 const char *live_config(Live *live);
-/* Returns the run as the files of its directory, without pictures: ./train eval, sample, attend, export, report and
-   resume read them (docs/formats.md). At the last step this computes and logs what ./train does there. */
+/* Returns the run as the files of its directory, without pictures: ./train eval, sample, attend, report and resume
+   read them (docs/formats.md). At the last step this computes and logs what ./train does there. */
 typedef struct {
     const char *name; /* "checkpoint/last.safetensors" */
     const void *bytes;

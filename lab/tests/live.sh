@@ -47,7 +47,7 @@ here=$(sed -n 's/^validation: //p' "$tmp/taken")
 loss=$(./train eval "$tmp/run" 2>&1 | sed -n 's/^validation loss \([0-9.]*\) .*/\1/p')
 check "loss of a run that was taken away, to 1e-4" near "$(awk -v a="$here" -v b="$loss" 'BEGIN { d = a - b; print (a != 0 && d < 1e-4 && d > -1e-4 ? "near" : a " and " b) }')"
 check "the sentences of the page are those of ./train why" "" "$(cd "$tmp" && ln -s "$OLDPWD/train" . && ./train why run | diff - why.txt)"
-for verb in "sample $tmp/run --tokens 20" "attend $tmp/run --text River --out $tmp/attend.png" "export $tmp/run --hf $tmp/hf" "report $tmp/run" \
+for verb in "sample $tmp/run --tokens 20" "attend $tmp/run --text River --out $tmp/attend.png" "report $tmp/run" \
     "why $tmp/run" "resume $tmp/run --set train.steps=32"; do
     # shellcheck disable=SC2086 # its words
     ./train $verb >"$tmp/said" 2>&1

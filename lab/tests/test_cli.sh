@@ -13,7 +13,6 @@ refused <<'ROWS'
 2 | usage: ./train sweep | ./train sweep
 2 | usage: ./train attend | ./train attend
 2 | usage: ./train why | ./train why
-2 | usage: ./train export | ./train export
 2 | usage: ./train gradcheck | ./train gradcheck
 2 | usage: ./train report | ./train report
 2 | usage: ./train bench | ./train bench
@@ -54,12 +53,13 @@ refused <<'ROWS'
 ROWS
 rm -r hostile victim pipe link.html
 
-# --- refused, attend, export: verbs that read a run
+# --- refused: export is a script
+for words in export 'export ours' 'help export' 'export -h'; do # shellcheck disable=SC2086 # lists of words
+    refuses 2 '^./train: export is a script: lab/export_gpt2.py RUN_DIR DIR \[--best\]$' ./train $words
+done
+
+# --- refused, attend: verbs that read a run
 refuses_runs attend --text a
-refuses_runs export --hf exported
-cp -R ours sunk && sed -i.was 's/^sink = none/sink = one/' sunk/config.ini
-cp -R ours unbest && rm unbest/checkpoint/best.safetensors
-mkdir begun && : >begun/run.json.new # a training begins there
 mkdir directory/a.png
 refused <<'ROWS'
 2 | --text has the character .~. \(U\+007E\) | ./train attend ours --text 'a~b'
@@ -80,16 +80,8 @@ refused <<'ROWS'
 1 | cannot write corpus.txt/a.png | ./train attend ours --text a --out corpus.txt/a.png
 1 | cannot write directory/a.png | ./train attend ours --out directory/a.png
 1 | cannot write.*: File too large | limited 2 ./train attend ours --out large.png
-1 | cannot write.*: File too large | limited 2 ./train export ours --hf exported
-2 | name a new or an empty directory: ./train export ours --hf DIR | ./train export ours
-2 | directory is there already: name a new or an empty directory | ./train export ours --hf directory
-2 | corpus.txt is there already | ./train export ours --hf corpus.txt --best
-2 | begun is there already | ./train export ours --hf begun
-1 | cannot make the directory corpus.txt | ./train export ours --hf corpus.txt/a
-2 | cannot hold this model, because of attention.sink: GPT-2's softmax | ./train export sunk --hf exported
-2 | cannot read the tensors unbest/checkpoint/best.safetensors | ./train export unbest --hf exported --best
 ROWS
-rm -r sunk unbest begun directory/a.png
+rm -r directory/a.png
 
 # --- report, why, sweep: two runs
 ends 0 ./train tiny.ini --quiet
@@ -163,32 +155,6 @@ rm -r whole ours.old*
 prints 0 '^attention.scale_divisor = none, sqrt_dk$' ./train sweep again.ini --dry-run
 named() { grep -v '^;   corpus ' "$1"; } # of the corpus, by its path as given
 check "a dry run of what a sweep's dry run printed" "$(named again.ini)" "$(named "$said/out")"
-
-# --- export: a model for transformers: lab/tests/export_transformers.py reads it
-listing >"$said/before"
-mkdir exported # an empty one is taken
-for words in exported 'deep/er/ --best'; do # shellcheck disable=SC2086 # perhaps with an option
-    ends 0 "$train" export ours --hf $words
-    check "stdout of: $name" "model     ${words%%/ *}, of step 20" "$(cat "$said/out")"
-    check "stderr of: $name" "" "$(cat "$said/err")"
-    check "files of: $name" "config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json" \
-        "$(find "${words%%/ *}" -type f -exec basename {} \; | sort | tr '\n' ' ' | sed 's/ $//')"
-done
-rm -r exported/* deep
-# shellcheck disable=SC2016 # expanded by the inner shell
-ends 1 env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
-    sh -c 'cd exported && trap "" XFSZ; ulimit -f 2; "$@"' sh "$PWD/$train" export ../ours --hf .
-check_match "stderr of: $name" 'cannot write ./model.safetensors: File too large' "$(cat "$said/err")"
-check "left by an export that failed" "" "$(find exported -mindepth 1)"
-for words in '.' "$PWD/exported --best"; do # shellcheck disable=SC2086 # perhaps with an option
-    check "export --hf $words, from there" "model     ${words%% *}, of step 20" "$(cd exported && "../$train" export ../ours --hf $words)"
-    check "the working directory" "config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json" \
-        "$(cd exported && echo *)"
-    check "an export over it" 2 "$(cd exported && "../$train" export ../ours --hf . >/dev/null 2>&1; echo $?)"
-    rm exported/*
-done
-rm -r exported
-check "changed by exporting" "" "$(listing | diff "$said/before" -)"
 
 # --- attend: attention, in every form
 listing >"$said/before"
@@ -351,7 +317,7 @@ for signal in INT:130 TERM:143 KILL:137; do
     check "$out/config.ini" "$(cat swept/config.ini)" "$(cat "$out/config.ini")"
 done
 
-# --- why, sweep, export: commands that are printed to be copied: a path with blanks is one word of them
+# --- why, sweep: commands that are printed to be copied: a path with blanks is one word of them
 ends 0 ./train tiny.ini --quiet --out "my run"
 ends 0 ./train why "my run"
 check_match "stdout of: $name" "./train 'my run/config.ini' --set attention.scale_divisor=" "$(tr '\n' ' ' <"$said/out")"
@@ -359,7 +325,6 @@ ends 0 ./train sweep sweep.ini --prepare --out "my sweep"
 notes "the commands of its runs are the lines of my sweep/commands.txt"
 prints 0 "to resume: ./train resume 'my sweep'" ./train sweep "my sweep" --tables
 refuses 2 "continue that sweep with ./train resume 'my sweep'" ./train sweep sweep.ini --out "my sweep"
-refuses 2 "name a new or an empty directory: ./train export 'my run' --hf DIR" ./train export "my run"
 
 # --- gradcheck: gradients, in double precision by the program beside this one, whatever the two are called
 set -- --set model.d_model=4 --set model.d_k=3 --set model.context=4 --set data.corpus=corpus.txt

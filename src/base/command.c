@@ -246,6 +246,7 @@ static void check_word(const Verb *const *verbs, const char *word, const char *n
 
 const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Command *command) {
     const Verb *verb = verbs[0];
+    char script[PATH_CAPACITY];
     command->line = join_words(argc, argv);
     command->help = argc > 1 && strcmp(argv[1], "help") == 0; /* help VERB is VERB --help */
     argc -= command->help;
@@ -255,6 +256,8 @@ const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Comman
     const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* accepted, though training needs no verb */
     const int first = train || verb != verbs[0];                  /* command_parse skips the verb */
     if (argc > 1 && !first) check_word(verbs, argv[1], argv[2], command->help);
+    if (verb->script)
+        usage_error("%s is a script: %s %s", verb->name, path_installed(verb->script, script), verb->target);
     if (!verb->run)
         usage_error("%s is a verb of lab/, which is not built in: make builds it, and make trainer leaves it out",
                     verb->name);

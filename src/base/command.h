@@ -62,6 +62,7 @@ typedef struct {
     bool makes_runs;       /* accepts --out, --dry-run, --force and --unlocked */
     bool many;             /* accepts more than one target */
     bool by_ranks;         /* several processes may run it together (ranks/ranks.h); accepts --unlocked */
+    const char *script;    /* NULL, or the script that does this in place of the program */
     /* Runs the verb. Returns the signal that stopped it, or 0. NULL: it is not built in, which is an error. */
     int (*run)(const Command *command);
 } Verb;

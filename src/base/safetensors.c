@@ -118,13 +118,6 @@ void safetensors_write(FILE *out, const NamedArray *arrays, size_t count, const 
     memory_release(mark);
 }
 
-void safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
-                      const Metadata *metadata, size_t lines) {
-    FileWriter *writer = file_writer_open(directory, name);
-    safetensors_write(writer->stream, arrays, count, metadata, lines);
-    file_writer_commit(writer);
-}
-
 /* --- reading */
 
 SafetensorsFile safetensors_open(const char *path, size_t limit) {

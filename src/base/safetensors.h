@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/directory.h"
-
 typedef enum { ARRAY_F32, ARRAY_F64 } ArrayType;
 
 /* An array of a file: its name there, and where its numbers are in memory, row-major. */
@@ -27,10 +25,8 @@ typedef struct {
 } Metadata;
 
 /* Writes `count` arrays, and `lines` of metadata after "format" and "producer". A line "checksum" comes last. The
-   caller checks the stream. safetensors_save writes the same to a file, as file_writer_commit does. */
+   caller checks the stream. */
 void safetensors_write(FILE *out, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines);
-void safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
-                      const Metadata *metadata, size_t lines);
 
 /* A file being read; all of it is in memory. */
 typedef struct json_t Json;

@@ -8,8 +8,7 @@
 #include "base/real.h"
 
 typedef struct {
-    const char *gpt2; /* its name in a config of Hugging Face transformers */
-    bool has_kinks;   /* where differences are no derivative */
+    bool has_kinks; /* where differences are no derivative */
     /* y = f(x). Overwrites y (n), which must not be x. Unless `derivative` (n) is NULL, it becomes dy/dx; it may be x.
        NaN stays NaN. Plain: plain_NAME_forward. */
     void (*forward)(real *restrict y, real *derivative, const real *x, size_t n);

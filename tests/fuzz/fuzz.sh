@@ -14,7 +14,7 @@ printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} sh -c '
     mkdir -p "$out/corpus"
     dictionary=tests/fuzz/json.dict
     case $name in
-    config | set | export) dictionary=tests/fuzz/config.dict ;;
+    config | set) dictionary=tests/fuzz/config.dict ;;
     logs | corpus | samples | why | compare | theory) dictionary=tests/fuzz/text.dict ;;
     esac
     OMP_NUM_THREADS=1 ASAN_OPTIONS=allocator_may_return_null=1 "$FUZZ_BUILD/$target" "$FUZZ_LIMIT" -max_len=4096 -timeout=100 \

@@ -32,7 +32,6 @@ eval         | whole   | eval run                                               
 sample       | whole   | sample run --tokens 20 --seed 1                         | reads
 attend       | whole   | attend run --text keys --out picture.png                | reads
 show         | whole   | attend run --text keys --show                           | reads
-export       | whole   | export run --hf hf                                      | exports
 check        | nothing | sweep sweep.ini --dry-run                               | reads
 theory       | nothing | theory --d-k 4 --keys 3 --samples 4 --out run --quiet   | measures
 gradcheck    | nothing | gradcheck tiny.ini --quiet                              | reads
@@ -109,16 +108,6 @@ check_after() { # STATUS BEFORE COMMAND AFTER
         [ "$1" != 0 ] || [ "$(output "$here/said.out")" = "$(output "$work/$name.out")" ] ||
             grep -q 'they are in no mean' "$here/said.out" || fault "status 0, and another output"
         [ "$1" != 0 ] || [ "$name" != attend ] || cmp -s picture.png "$work/attend.png" || fault "status 0, and another picture"
-        ;;
-    exports) # the whole directory, or none of it. Of a killed export there may be files, and none is config.json
-        [ "$(cd run && listing)" = "$(cd "$work/$2/run" && listing)" ] || fault "the run has changed"
-        if [ ! -d hf ]; then
-            [ "$1" != 0 ] || fault "status 0, and no directory"
-        elif [ "$1" = 0 ] || [ -e hf/config.json ]; then
-            [ "$(cd hf && listing)" = "$(cd "$work/exported" && listing)" ] || fault "a half of an export"
-        else # where nothing more can be removed, the error says what is left
-            [ "$1" = 137 ] || grep -q '; hf is left: remove it' "$here/said" || fault "hf is left"
-        fi
         ;;
     moves) # the old run is in one of two places
         if [ -d run.old ]; then old=run.old; else old=run; fi
@@ -221,7 +210,6 @@ count() { # NAME KIND
         "$train" $(field "$1" 3) >"$work/$1.out" 2>/dev/null || { echo "FAILED: $1, undisturbed" && exit 1; }
     [ ! -f picture.png ] || cp picture.png "$work/$1.png"
     [ ! -f run/theory.csv ] || cp run/theory.csv "$work/theory.csv"
-    [ ! -d hf ] || { rm -rf "$work/exported" && cp -R hf "$work/exported"; }
     cd "$work" || exit 1
 }
 
