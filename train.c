@@ -97,7 +97,7 @@ static int run_train(const Command *command) {
     }
     if (may_resume && !command->out) usage_error("--resume continues the run that --out names: add --out DIR");
     const Trainer *t = run_loop(may_resume ? trainer_start_or_resume(&config, command->target, &options)
-                                        : trainer_start(&config, &options));
+                                           : trainer_start(&config, &options));
     print_outcome(t);
     return t->signal;
 }

@@ -240,8 +240,7 @@ const Option sweep_resume_options[] = {
 
 static const Option SWEEP_OPTIONS[] = {
     {"jobs", "N", "runs at a time (default: by threads and memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX},
-    {"prepare", NULL, "make its directory with commands.txt, and train nothing", OPTION_SWITCH, &prepare,
-     0, 0},
+    {"prepare", NULL, "make its directory with commands.txt, and train nothing", OPTION_SWITCH, &prepare, 0, 0},
     {"tables", NULL, "write the tables and the page of a directory (as sweep DIR)", OPTION_SWITCH, &tables, 0, 0},
     {0},
 };
