@@ -24,7 +24,7 @@ swept        | partly  | resume run --quiet                                     
 begin        | nothing | tiny.ini --out run --resume --quiet                     | resumes tiny.ini --resume
 line         | prepared | run/configs/seed=1.ini --out run/seed=1 --threads 1 --quiet --resume | becomes begun
 prepare      | nothing | sweep sweep.ini --prepare --out run --quiet             | becomes prepared
-tables       | shared  | sweep run --tables --quiet                              | continues
+tables       | mixed   | sweep run --tables --quiet                              | continues
 report       | whole   | report run                                              | reads
 why          | whole   | why run                                                 | reads
 compare      | swept   | why run                                                 | reads
@@ -83,7 +83,7 @@ must_become() {
 whole_or_old_page() { [ ! -f "$1" ] || [ "$(tail -c 8 "$1")" = "</html>" ] || fault "a cut page: $1"; }
 
 check_after() { # STATUS BEFORE COMMAND AFTER
-    reference=$(echo "$2" | sed 's/partly/swept/; s/shared/swept/; s/half/whole/; s/nothing/whole/')
+    reference=$(echo "$2" | sed 's/partly/swept/; s/mixed/swept/; s/half/whole/; s/nothing/whole/')
     case $4 in "resumes sweep"*) reference=swept ;; becomes*) reference=${4#becomes } ;; esac
     whole_or_old_page run/report.html
     case $1$4 in
@@ -184,10 +184,10 @@ CONFIG
         (cd "${words%% *}" && "$train" ${words#* } --out run --quiet >/dev/null) || exit 1
     done
     (cd partly && cp -a ../swept/run . && rm -r "run/seed=2") || exit 1
-    (cd prepared && "$train" sweep sweep.ini --prepare --out run --quiet >/dev/null) && cp -a prepared shared &&
+    (cd prepared && "$train" sweep sweep.ini --prepare --out run --quiet >/dev/null) && cp -a prepared mixed &&
         cp -a prepared begun && (cd begun && "$train" run/configs/seed=1.ini --out run/seed=1 --threads 1 --quiet >/dev/null) &&
-        cp -a begun shared && (cd shared && "$train" resume run --jobs 1 --quiet >/dev/null) || exit 1
-    for name in whole swept prepared shared begun; do (cd $name && digest run) >$name.digest; done
+        cp -a begun mixed && (cd mixed && "$train" resume run --jobs 1 --quiet >/dev/null) || exit 1
+    for name in whole swept prepared mixed begun; do (cd $name && digest run) >$name.digest; done
     cp -a half resumed # once, so that what a failing trial is compared with was made by a resume as well
     (cd resumed && "$train" resume run --set train.steps=4 --quiet && digest run | cmp - ../whole.digest) >/dev/null || {
         echo "FAILED: an undisturbed resume ends with other results" && exit 1
