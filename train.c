@@ -97,7 +97,7 @@ static int run_train(const Command *command) {
     }
     if (may_resume && !command->out) usage_error("--resume continues the run that --out names: add --out DIR");
     const Trainer *t = run_loop(may_resume ? trainer_start_or_resume(&config, command->target, &options)
-                                        : trainer_start(&config, &options));
+                                           : trainer_start(&config, &options));
     print_outcome(t);
     return t->signal;
 }
@@ -204,7 +204,6 @@ static void read_and_run(void *program) {
 int main(int argc, char **argv) {
     Program program = {.argc = argc, .argv = argv, .command = {.argv = argv}};
     Error error;
-    program_open();
     files_hold_standard_streams();
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     const bool done = protect(read_and_run, &program, &error);

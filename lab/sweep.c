@@ -240,8 +240,7 @@ const Option sweep_resume_options[] = {
 
 static const Option SWEEP_OPTIONS[] = {
     {"jobs", "N", "runs at a time (default: by threads and memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX},
-    {"prepare", NULL, "make its directory with commands.txt, and train nothing", OPTION_SWITCH, &prepare,
-     0, 0},
+    {"prepare", NULL, "make its directory with commands.txt, and train nothing", OPTION_SWITCH, &prepare, 0, 0},
     {"tables", NULL, "write the tables and the page of a directory (as sweep DIR)", OPTION_SWITCH, &tables, 0, 0},
     {0},
 };
@@ -274,6 +273,7 @@ static SweepOptions sweep_options(const Command *command) {
 
 static int run_sweep(const Command *command) {
     const SweepOptions options = sweep_options(command);
+    program_open();
     interrupt_survive_closed_pipes();
     if (tables || sweep_is(command->target)) {
         check_tables(command);
@@ -298,6 +298,7 @@ bool sweep_resume_if(const Command *command, int *signal) {
     if (overrides->count)
         usage_error("%s is a sweep, which is resumed with the config it has: --set %s changes it", directory,
                     overrides->items[0]);
+    program_open();
     const SweepOptions options = sweep_options(command);
     *signal = sweep_resume(directory, &options, stdout);
     return true;
