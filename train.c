@@ -204,7 +204,6 @@ static void read_and_run(void *program) {
 int main(int argc, char **argv) {
     Program program = {.argc = argc, .argv = argv, .command = {.argv = argv}};
     Error error;
-    program_open();
     files_hold_standard_streams();
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     const bool done = protect(read_and_run, &program, &error);

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "lab/lab.h"
 #include "lab/terminal.h"
+#include "lab/text.h"
 #include "run/pictures.h"
 
 Snapshot attend_to_text(Run *run, const char *text, size_t size, size_t threads, Progress *progress) {
@@ -71,10 +72,10 @@ void attend_write_csv(const Snapshot *s, Range layers, Range heads, FILE *out) {
                 if (key > query) continue;
                 fprintf(out, "%zu,%zu,%zu,%zu,", layer, head, query, key);
                 utf8_encode(s->text[query], text);
-                text_write_field(text, false, out);
+                text_write_field(text, out);
                 fputc(',', out);
                 utf8_encode(s->text[key], text);
-                text_write_field(text, false, out);
+                text_write_field(text, out);
                 fprintf(out, ",%.9g,%.9g\n", (double)s->attention.scores[at], (double)s->attention.weights[at]);
             }
 }

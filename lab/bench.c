@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <sys/resource.h>
 
 #include "base/interrupt.h"
 #include "base/machine.h"
@@ -67,7 +68,7 @@ static double measure_products(const void *a, const void *b, real *c, size_t thr
 }
 
 static void measure_peak(Bench *b) {
-    const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE, threads = b->model.threads;
+    const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE, threads = b->model.threads, mark = memory_mark();
     Arena arena = {.used = 3 * size * sizeof(real)};
     arena_allocate(&arena, "products of 2048 x 2048");
     matmul_load_openblas();
@@ -81,7 +82,7 @@ static void measure_peak(Bench *b) {
         bf16_round(rounded, 0, x, 0, 1, 2 * size);
         b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, FORM_BF16));
     }
-    arena_free(&arena);
+    memory_release(mark);
 }
 
 /* Returns the bytes per second when every thread adds two arrays of 4 MB, as activations are, into a third. */
@@ -269,13 +270,24 @@ static void prepare(Bench *b, size_t threads) {
     tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
 }
 
+/* Returns the peak memory of this process in megabytes. */
+static double peak_memory(void) {
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+#ifdef __APPLE__
+    return (double)usage.ru_maxrss / 1e6; /* in bytes there */
+#else
+    return (double)usage.ru_maxrss * 1024 / 1e6;
+#endif
+}
+
 /* Warms up for a second, then makes steps for about `seconds`, at least three. The peak is measured before the steps
    and after them, and the larger one counts. After a caught signal returns early with what was measured. */
 static void measure(Bench *b) {
     const double warming = omp_get_wtime();
     do make_step(b, false);
     while (omp_get_wtime() - warming < 1 && !interrupt_signal());
-    b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
+    b->peak_rss = peak_memory(); /* before the arrays that only this measurement needs */
     measure_peak(b);
     const double start = omp_get_wtime();
     while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {

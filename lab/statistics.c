@@ -1,9 +1,10 @@
-/* Statistics over seeds and samples. The quantiles of Student's t are computed by bisection, so there is no table,
-   and any number of seeds will do. */
+/* Statistics over seeds, samples and heads. The quantiles of Student's t are computed by bisection, so there is no
+   table, and any number of seeds will do. */
 #include "lab/statistics.h"
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/statistics.h"
 
@@ -71,4 +72,27 @@ Estimate estimate_median(double *x, size_t n) {
     const double last = (double)(finite - 1), half = sqrt((double)finite) / 2;
     const double low = fmax(floor(last / 2 - half), 0), high = fmin(ceil(last / 2 + half), last);
     return (Estimate){quantile(x, finite, .5), (x[(size_t)high] - x[(size_t)low]) / 2};
+}
+
+size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads) {
+    const double *steps = attention->column[ATTENTION_STEP];
+    const size_t whole = attention->rows / heads;
+    for (size_t row = 0; row < whole * heads; row++)
+        if (steps[row] != steps[row / heads * heads])
+            usage_error("%s/%s:%zu: a step does not have %zu rows, one for each head", directory,
+                        LOG_NAMES[LOG_ATTENTION], row + 2, heads);
+    return whole;
+}
+
+double log_mean(const LogTable *attention, int column, size_t step, size_t heads) {
+    const double *values = attention->column[column] + step * heads;
+    double sum = 0;
+    for (size_t i = 0; i < heads; i++) sum += values[i];
+    return sum / (double)heads;
+}
+
+void text_digits(double number, int digits, char *out, size_t capacity) {
+    snprintf(out, capacity, "%#.*g", digits, number);
+    const size_t length = strlen(out);
+    if (length > 0 && out[length - 1] == '.') out[length - 1] = 0;
 }

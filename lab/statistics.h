@@ -1,8 +1,8 @@
 /* Means with their standard errors and confidence intervals. Source: Student (1908), The probable error of a
-   mean, Biometrika 6. */
+   mean, Biometrika 6. Then means over the heads of a log, and figures as text. */
 #pragma once
 
-#include <stddef.h>
+#include "run/logs.h"
 
 /* A mean with its 95 % interval, mean - half to mean + half. If the values are normal and the whole experiment is
    repeated with other seeds, 19 of 20 such intervals contain the true mean. */
@@ -29,3 +29,12 @@ Estimate estimate_mean(const double *x, size_t n);
 /* Returns the median, with half the distance between the order statistics sqrt(n) / 2 ranks below and above it (the
    interval that holds the true median in 68 of 100 cases) for a standard error. Sorts x. */
 Estimate estimate_median(double *x, size_t n);
+
+/* Returns the number of whole steps of attention.csv: `heads` rows each, for the heads of all layers. The last step
+   may be cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */
+size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads);
+/* Returns the mean over all heads of a column of attention.csv at the step-th of its steps, counted from 0. */
+double log_mean(const LogTable *attention, int column, size_t step, size_t heads);
+
+/* Writes a number with so many significant digits, at least two, zeros at the end included: 1.00 beside 0.995. */
+void text_digits(double number, int digits, char *out, size_t capacity);

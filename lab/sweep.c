@@ -273,6 +273,7 @@ static SweepOptions sweep_options(const Command *command) {
 
 static int run_sweep(const Command *command) {
     const SweepOptions options = sweep_options(command);
+    program_open();
     interrupt_survive_closed_pipes();
     if (tables || sweep_is(command->target)) {
         check_tables(command);
@@ -297,6 +298,7 @@ bool sweep_resume_if(const Command *command, int *signal) {
     if (overrides->count)
         usage_error("%s is a sweep, which is resumed with the config it has: --set %s changes it", directory,
                     overrides->items[0]);
+    program_open();
     const SweepOptions options = sweep_options(command);
     *signal = sweep_resume(directory, &options, stdout);
     return true;

@@ -125,6 +125,7 @@ static void check_rounded(GemmKernel kernel, const Case *x, const real *whole) {
     const Product *o = &x->product;
     const size_t rows_a = o->op_a == TRANSPOSED ? o->k : o->m, width_a = o->op_a == TRANSPOSED ? o->m : o->k;
     const size_t rows_b = o->op_b == TRANSPOSED ? o->n : o->k, width_b = o->op_b == TRANSPOSED ? o->k : o->n;
+    const size_t mark = memory_mark();
     Arena arena_a = {0}, arena_b = {0};
     const Operand a = {rounded(&arena_a, x->a, o->a.stride, rows_a, width_a), bf16_stride(width_a), FORM_BF16},
                   b = {rounded(&arena_b, x->b, o->b.stride, rows_b, width_b), bf16_stride(width_b), FORM_BF16};
@@ -136,8 +137,7 @@ static void check_rounded(GemmKernel kernel, const Case *x, const real *whole) {
         gemm(kernel, &p, c);
         assert_memory_equal(c, whole, x->c_size * sizeof *c);
     }
-    arena_free(&arena_a);
-    arena_free(&arena_b);
+    memory_release(mark);
 }
 
 /* op(B) packed in two parts, in memory that holds NaN before. */
@@ -156,13 +156,14 @@ static Operand packed_b(GemmKernel kernel, const Product *o, Arena *arena) {
 
 /* The product with a packed B has the bits of `whole`. */
 static void check_packed(GemmKernel kernel, const Case *x, const real *whole) {
+    const size_t mark = memory_mark();
     Arena arena = {0};
     Product p = x->product;
     p.b = packed_b(kernel, &p, &arena);
     real *c = copied_reals(x->c, x->c_size);
     gemm(kernel, &p, c);
     assert_memory_equal(c, whole, x->c_size * sizeof *c);
-    arena_free(&arena);
+    memory_release(mark);
 }
 
 static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flags, float alpha) {
@@ -357,7 +358,6 @@ static void linear_layer_of_bf16(void) {
             assert_memory_equal(got[a], expected[a], sizes[a] * sizeof(real));
             assert_true(expected[a][0] != 0);
         }
-        for (size_t a = 0; a < COUNT_OF(arenas); a++) arena_free(&arenas[a]);
         support_release(NULL);
     }
 }

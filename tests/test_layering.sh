@@ -24,12 +24,13 @@ allowed() {
     run) echo ranks model ops data show config gemm base ;;
     train) echo run ranks model plain data show config ops gemm base ;;
     train.c) echo "$trainer" lab/lab.h ;;
-    lab/sweep | lab/statistics | lab/terminal) echo "$trainer" lab/statistics ;;
+    lab/statistics | lab/terminal | lab/text) echo "$trainer" ;;
+    lab/sweep) echo "$trainer" lab/statistics lab/text ;;
     lab/why) echo "$trainer" lab/statistics lab/sweep lab/lab.h ;;
-    lab/report | lab/live) echo "$trainer" lab/statistics lab/why lab/sweep lab/lab.h ;;
+    lab/report | lab/live) echo "$trainer" lab/statistics lab/text lab/why lab/sweep lab/lab.h ;;
     lab/theory) echo "$trainer" lab/statistics lab/lab.h ;;
     lab/gradcheck | lab/bench) echo "$trainer" lab/statistics lab/sweep lab/lab.h ;;
-    lab/attend) echo "$trainer" lab/terminal lab/lab.h ;;
+    lab/attend) echo "$trainer" lab/terminal lab/text lab/lab.h ;;
     lab/sweep.c) echo "$trainer" lab/report lab/why lab/sweep lab/lab.h ;;
     lab/lab.h) echo base ;;
     esac

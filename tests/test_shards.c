@@ -31,14 +31,6 @@ static void setup(Setup *s, size_t threads) {
     tensors_initialize(&s->model.tensors, &shape, INIT_UNIT, SEED, 1, s->model.parameters);
 }
 
-/* Frees the large arrays. */
-static void teardown(Setup *s) {
-    arena_free(&s->engine.shards.arena);
-    arena_free(&s->engine.plain.arena);
-    arena_free(&s->model.activation_arena);
-    arena_free(&s->model.parameter_arena);
-}
-
 /* `delivered` threads run although the engine was made for `threads`, as when OpenMP has no more. */
 static Result step_of_delivered(size_t shards, size_t threads, size_t delivered) {
     Setup s;
@@ -53,7 +45,6 @@ static Result step_of_delivered(size_t shards, size_t threads, size_t delivered)
         r.loss = step_gradients(&s.engine, &s.corpus, &config, step, NULL);
     r.gradients = copied_reals(m->gradients, r.flat);
     r.score_max = copied_reals(m->score_max, r.heads);
-    teardown(&s);
     return r;
 }
 static Result step_of(size_t shards, size_t threads) { return step_of_delivered(shards, threads, threads); }
@@ -76,6 +67,7 @@ static void equal_to_rounding(void) {
     };
     for (size_t n = 0; n < COUNT_OF(runs); n++) {
         configure(runs[n]);
+        const size_t mark = memory_mark();
         const Result whole = step_of(1, 2);
         const double largest = max_abs(whole.gradients, whole.flat);
         bool other_bits = false;
@@ -91,6 +83,7 @@ static void equal_to_rounding(void) {
             other_bits = other_bits || !same_bits(&r, &whole);
         }
         assert_true(other_bits); /* else nothing was divided */
+        memory_release(mark);
     }
 }
 
@@ -121,16 +114,20 @@ static void threads_change_no_bit(void) {
     for (size_t n = 0; n < COUNT_OF(runs); n++) {
         configure(runs[n]);
         for (size_t shards = 1; config.train.batch % shards == 0; shards *= 2) {
+            const size_t mark = memory_mark();
             const Result one = step_of(shards, 1);
             for (size_t threads = 2; threads <= 8; threads += INSTRUMENTED ? 6 : config.model.context > 64 ? 3 : 1) {
+                const size_t step = memory_mark();
                 const Result r = step_of(shards, threads);
                 assert_int_equal(r.at_once, expected_at_once(shards, threads));
                 assert_that(same_bits(&r, &one), "run %zu: %zu shards by %zu threads", n, shards, threads);
+                memory_release(step);
             }
             for (size_t delivered = 1; delivered <= 7 && n == 0; delivered += INSTRUMENTED ? 3 : 1) {
                 const Result r = step_of_delivered(shards, 8, delivered);
                 assert_that(same_bits(&r, &one), "%zu shards by %zu threads of 8", shards, delivered);
             }
+            memory_release(mark);
         }
     }
 }
@@ -161,7 +158,6 @@ static void sum_is_a_tree(void) {
     CONFIGURE("train.batch=8", "train.shards=4", "train.accumulate=2", "model.dropout=0.2");
     setup(&s, 2);
     for (size_t shard = 4; shard-- > 0;) part[shard] = gradients_of(&s, shard);
-    teardown(&s);
     const Result r = step_of(4, 1);
     size_t in_order = 0;
     for (size_t i = 0; i < r.flat; i++) {

@@ -1,7 +1,6 @@
 /* The run as the files of its directory, from the code that writes them there. */
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -9,21 +8,7 @@
 #include "lab/live/parts.h"
 #include "lab/why/why.h"
 
-/* --- texts that are written as files are */
-
-void live_text_begin(Text *t) {
-    t->stream = open_memstream(&t->bytes, &t->size);
-    if (!t->stream) runtime_error("no memory for a text");
-}
-
-/* Returns the text with a zero byte behind it. */
-static char *text_end(Text *t) {
-    const bool complete = fclose(t->stream) == 0;
-    char *copy = complete ? memory_copy_text(t->bytes, t->size) : NULL;
-    free(t->bytes);
-    if (!complete) runtime_error("no memory for a text");
-    return copy;
-}
+/* --- texts and files in memory */
 
 const char *live_text_return(Live *l, Text *t) {
     memory_free(l->written);
@@ -81,7 +66,7 @@ static void write_config(Live *l, FILE *out) {
 
 const char *live_config(Live *l) {
     Text text = {0};
-    live_text_begin(&text);
+    text_begin(&text);
     write_config(l, text.stream);
     return live_text_return(l, &text);
 }
@@ -140,7 +125,7 @@ const LiveFile *live_files(Live *l, size_t *count) {
     live_drop_parts(l);
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
         Text text = {0};
-        live_text_begin(&text);
+        text_begin(&text);
         PARTS[i].write(l, text.stream);
         live_add_file(l, live_file_end(PARTS[i].name, &text));
     }
@@ -168,7 +153,7 @@ const char *live_why(Live *l, const char *directory) {
                           .result = result_of(l)};
     for (size_t i = 0; i < NGRAM_ORDERS; i++) figures.baselines[i] = losses ? losses[i] : (double)NAN;
     why_figures(&figures, &why);
-    live_text_begin(&text);
+    text_begin(&text);
     why_write(&why, text.stream);
     memory_release(mark);
     return live_text_return(l, &text);

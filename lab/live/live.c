@@ -99,7 +99,7 @@ static void evaluate_step(Live *l) {
     memory_release(mark);
     if (!(t->state.best_val_loss < best)) return;
     Text text = {0};
-    live_text_begin(&text);
+    text_begin(&text);
     const RunState of_best = {.step = t->state.step};
     checkpoint_write(text.stream, &t->run.config, CHECKPOINT_BEST, &t->model, (Moments){0}, &of_best);
     live_free_file(&l->best);
@@ -117,7 +117,7 @@ static void measure_step(Live *l) {
     snapshot_name(l->t.state.step, name);
     const bool again = l->kept > 0 && strcmp(l->files[l->kept - 1].name, name) == 0;
     if (again) live_free_file(&l->files[--l->file_count]);
-    live_text_begin(&text);
+    text_begin(&text);
     snapshot_put(&l->t.snapshot, text.stream);
     live_add_file(l, live_file_end(name, &text));
     l->kept = l->file_count;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "lab/live/live.h"
+#include "lab/text.h"
 #include "train/trainer.h"
 
 /* Where the divisor or the learning rate was moved. */
@@ -48,14 +49,8 @@ ScaleDivisor live_checked_divisor(const Live *live, double divisor);
 
 /* files.c. Returns a copy of `count` elements with room for one more, and frees the list. */
 void *live_longer(void *list, size_t count, size_t size);
-/* A text that is written as a file is. live_text_return returns it with a zero byte behind it, for the caller to read
-   until the next call, and live_file_end as a file. */
-typedef struct {
-    FILE *stream;
-    char *bytes;
-    size_t size;
-} Text;
-void live_text_begin(Text *text);
+/* live_text_return ends a text and returns it, for the caller to read until the next call; live_file_end returns it as
+   a file. */
 const char *live_text_return(Live *live, Text *text);
 LiveFile live_file_end(const char *name, Text *text);
 /* The run's files: adds one, frees the memory of one, and frees those of the last live_files. */

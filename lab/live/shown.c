@@ -58,7 +58,7 @@ const char *live_sample(Live *l, const char *prompt, size_t count, double temper
     Text text = {0};
     ids[0] = sample_start(v);
     if (size) known = vocabulary_encode(v, "the prompt", prompt, size, ids, size);
-    live_text_begin(&text);
+    text_begin(&text);
     sample_text(&l->t.model, v, ids, known, &options, window, text.stream);
     memory_release(mark);
     return live_text_return(l, &text);

@@ -1,13 +1,13 @@
 /* The data of the page, as JSON: the files of each run as they are, the statistics of each setting, and the raw scores
    of the snapshots. Several runs that are no sweep are a sweep in which each run is a setting. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "lab/report/report.h"
 #include "lab/sweep/sweep.h"
+#include "lab/text.h"
 #include "lab/why/why.h"
 #include "run/snapshot.h"
 #include "show/heatmap.h"
@@ -75,9 +75,7 @@ static Json *snapshots_json(const Snapshots *from, size_t steps, size_t layers) 
     for (size_t i = 0; i < first.T; i++) end += utf8_encode(first.text[i], end);
     js_set(out, "heads", js_size(from->heads));
     js_set(out, "text", js_text(text));
-    char *encoded = text_base64(scores, count * sizeof *scores);
-    js_set(out, "scores", js_text(encoded));
-    memory_free(encoded);
+    js_set(out, "scores", report_numbers(scores, count * sizeof *scores));
     memory_free(scores);
     return out;
 }
@@ -149,16 +147,10 @@ static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layer
 
 /* Returns the config as config_write writes it. */
 static Json *config_json(const Config *config) {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream) runtime_error("no memory for a config");
-    config_write(config, stream);
-    const bool written = fclose(stream) == 0;
-    Json *json = written ? js_text(text) : NULL;
-    free(text);
-    if (!written) runtime_error("no memory for a config");
-    return json;
+    Text text = {0};
+    text_begin(&text);
+    config_write(config, text.stream);
+    return js_text(text_end(&text));
 }
 
 static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {

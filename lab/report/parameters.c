@@ -14,6 +14,21 @@
 /* The most parameters for `auto`, 2 MB in fp16; windows for the curve of losses; bytes of a window's position. */
 enum { AUTO_PARAMETERS = 1000000, EXCERPT = 8, POSITION_BYTES = 12, HALF_INFINITY = 0x7c00 };
 
+Json *report_numbers(const void *numbers, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+    const unsigned char *bytes = numbers;
+    char *text = memory_make(4 * (size / 3 + 1) + 1, 1, "numbers in base64"), *out = text;
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t rest = size - i;
+        const unsigned group = (unsigned)bytes[i] << 16 | (rest > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                               (rest > 2 ? (unsigned)bytes[i + 2] : 0);
+        for (size_t k = 0; k < 4; k++) *out++ = digits[k <= rest ? group >> (18 - 6 * k) & 63 : 64];
+    }
+    Json *json = js_text(text);
+    memory_free(text);
+    return json;
+}
+
 /* Returns the magnitude of x in fp16 (IEEE 754 binary16), rounded to nearest, ties to even; HALF_INFINITY from 65520
    on. A number in fp16 is an integer below 2048 times a power of two. Adding the integer's highest bit raises the
    exponent by 1, as the format requires. */
@@ -43,9 +58,7 @@ static bool add_tensors(Json *json, const Model *m) {
             *next++ = (uint16_t)(half | (signbit(x) ? 0x8000 : 0));
         }
     }
-    char *text = text_base64(halves, count * sizeof *halves);
-    js_set(json, "parameters", js_text(text));
-    memory_free(text);
+    js_set(json, "parameters", report_numbers(halves, count * sizeof *halves));
     memory_free(halves);
     return fits;
 }

@@ -30,8 +30,10 @@ void report_add_file(Json *run, const char *directory, const char *name, const c
 Json *report_samples(const SweepRun *run, size_t limit);
 
 /* parameters.c. Returns the model of a run, or the reason why it is left out ("left_out"), as where its checkpoint
-   cannot be read. *room is the number of bytes by which the page may still grow; the model's bytes are subtracted. */
+   cannot be read. *room is the number of bytes by which the page may still grow; the model's bytes are subtracted.
+   report_numbers returns the `size` bytes of an array in base64. */
 Json *report_model(const char *directory, double *room);
+Json *report_numbers(const void *numbers, size_t size);
 
 /* pictures.c. Writes losses.png and, if the runs have logged attention, triangles.png of a sweep whose page has this
    data. */

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "lab/sweep/sweep.h"
+#include "lab/text.h"
 
 const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed", "damaged"};
 
@@ -158,19 +159,19 @@ static void write_number(FILE *out, const char *format, double number) {
 }
 
 static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
-    text_write_field(run->name, false, out);
+    text_write_field(run->name, out);
     for (size_t a = 0; a < s->axes.count; a++) {
         char value[CONFIG_VALUE_MAX];
         config_value_text(&run->config, s->axes.axis[a].key, value, sizeof value);
         fputc(',', out);
-        text_write_field(value, false, out);
+        text_write_field(value, out);
     }
     write_number(out, "%.9g", divisor_value(run->config.attention.scale_divisor, run->config.model.d_k));
     fprintf(out, ",%s", SWEEP_RUN_STATES[run->state]);
     for (Measure m = 0; m < MEASURE_COUNT; m++) {
         if (m == MEASURE_SECONDS) {
             fputc(',', out);
-            text_write_field(run->message, false, out);
+            text_write_field(run->message, out);
         }
         write_number(out, MEASURES[m].format, run->measured[m]);
     }

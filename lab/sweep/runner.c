@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/interrupt.h"
-#include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "lab/sweep/sweep.h"
@@ -58,11 +57,11 @@ static void start_process(const Sweep *s, SweepRun *run) {
     unlinkat(s->directory->fd, name, 0); /* an earlier one, which may have another name elsewhere */
     const int messages = openat(s->directory->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (messages < 0) runtime_error("cannot write %s/%s: %s", s->directory->path, name, strerror(errno));
-    const long process = program_start(s->options->program, w.words, messages);
+    const pid_t process = program_start(s->options->program, w.words, messages);
     const int reason = errno;
     close(messages);
     if (process < 0) runtime_error("cannot start a process for it: %s", strerror(reason));
-    run->process = (pid_t)process;
+    run->process = process;
 }
 
 /* Returns the signal that stopped a process, whose status is as of waitpid, or 0. */

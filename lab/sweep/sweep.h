@@ -179,6 +179,16 @@ void sweep_words(const Sweep *sweep, const SweepRun *run, const char *place, Run
    paths. A path with a line end is an error of status STATUS_USAGE. */
 void sweep_write_commands(const Sweep *sweep, FILE *out);
 
+/* --- program.c */
+
+/* Opens the program's file, so that program_start runs the same program after the file was replaced. A verb that starts
+   processes calls it first; a later call does nothing. */
+void program_open(void);
+/* Starts a process of the program, or of the file `other` unless that is NULL, with these words, ended by NULL. Its
+   standard output goes nowhere, and its standard error into the open file `messages`, which also gets the reason if the
+   program cannot be run. Returns its number, or -1 with errno. */
+pid_t program_start(const char *other, char *const *words, int messages);
+
 /* --- runner.c */
 
 /* Trains the runs that have not ended and that no other process trains, `slots` at a time, until all have or a signal

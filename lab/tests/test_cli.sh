@@ -363,6 +363,7 @@ number() { sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p" "$said/out"; }
 for key in step_ms tokens_per_s gflop_per_step sgemm_peak_gflops share_of_peak peak_rss_mb threads; do
     check_match "$key of: $name" '^[0-9.e-]+$' "$(number $key)"
 done
+check "peak_rss_mb is in megabytes" ok "$(number peak_rss_mb | awk '{ print ($1 > 1 && $1 < 1e5) ? "ok" : $0 }')"
 check_match "its core" '"blas_core":"[A-Za-z]' "$(cat "$said/out")"
 check "share_of_peak" ok "$(echo "$(number step_ms) $(number gflop_per_step) $(number sgemm_peak_gflops) $(number share_of_peak) \
     $(number tokens_per_s)" | awk '{ s = $2 / ($1 / 1000) / $3; t = 64000 / $1

@@ -1,8 +1,10 @@
-/* Student's t against the tables; intervals, medians and quantiles against values worked out by hand. */
+/* Student's t against the tables; intervals, medians and quantiles against values worked out by hand.
+   Numbers and fields as tables have them. */
 #include "support.h"
 
 #include "base/statistics.h"
 #include "lab/statistics.h"
+#include "lab/text.h"
 
 static void quantiles(void) {
     static const struct {
@@ -73,6 +75,33 @@ static void sorted_quantiles(void) {
     assert_true(quantile(x + 1, 3, .5) == 4 && quantile(x + 2, 1, 0) == 4 && quantile(x + 2, 1, .3) == 4);
 }
 
+/* A column of numbers has equal digits, and no decimal point without any behind it. */
+static void digits_of_numbers(void) {
+    static const struct {
+        double number;
+        int digits;
+        const char *text;
+    } cases[] = {{1, 4, "1.000"},     {.99961, 4, "0.9996"}, {1024, 4, "1024"},
+                 {1e5, 2, "1.0e+05"}, {0, 3, "0.00"},        {2e-9, 2, "2.0e-09"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[32];
+        text_digits(cases[i].number, cases[i].digits, text, sizeof text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void fields_of_tables(void) {
+    static const char *const cases[][2] = {
+        {"", ""}, {"plain text", "plain text"}, {"a,b", "\"a,b\""}, {"\"a\"", "\"\"\"a\"\"\""}, {"a\nb", "\"a\nb\""}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Text text = {0};
+        text_begin(&text);
+        text_write_field(cases[i][0], text.stream);
+        assert_string_equal(text_end(&text), cases[i][1]);
+    }
+}
+
 int main(void) {
-    return RUN_TESTS(TEST(quantiles), TEST(means), TEST(differences), TEST(medians), TEST(sorted_quantiles));
+    return RUN_TESTS(TEST(quantiles), TEST(means), TEST(differences), TEST(medians), TEST(sorted_quantiles),
+                     TEST(digits_of_numbers), TEST(fields_of_tables));
 }

@@ -167,31 +167,23 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
     command_check_force(command->force, command->out);
 }
 
-/* Writes a word as a shell reads it, in quotation marks if it needs them. Returns the end of the text. */
-static char *write_word(char *end, const char *word) {
-    if (*word && !strpbrk(word, " \t\n!\"#$&'()*;<>?[\\]^`{|}~")) return stpcpy(end, word);
+char *command_word(const char *word) {
+    char *text = memory_make(4 * strlen(word) + 3, 1, "a word"), *end = text;
+    if (*word && !strpbrk(word, " \t\n!\"#$&'()*;<>?[\\]^`{|}~")) return strcpy(text, word);
     *end++ = '\'';
     for (; *word; word++) {
         if (*word == '\'') end = stpcpy(end, "'\\'"); /* ends the quotation; the mark that follows begins the next */
         *end++ = *word;
     }
-    return stpcpy(end, "'");
-}
-
-char *command_word(const char *word) {
-    char *text = memory_make(4 * strlen(word) + 3, 1, "a word");
-    write_word(text, word);
+    strcpy(end, "'");
     return text;
 }
 
 char *command_to_copy(const char *verb, const char *path) {
-    const size_t verb_size = verb ? strlen(verb) + 1 : 0;
-    char *text = memory_make(4 * (strlen(program_name) + strlen(path)) + verb_size + 8, 1, "a command"), *end = text;
-    end = write_word(end, program_name);
-    end = stpcpy(end, " ");
-    if (verb) end += sprintf(end, "%s ", verb);
-    if (*path == '-') end = stpcpy(end, "./");
-    write_word(end, path);
+    const char *program = command_word(program_name), *word = command_word(path), *before = *path == '-' ? "./" : "";
+    const size_t capacity = strlen(program) + strlen(word) + (verb ? strlen(verb) : 0) + 8;
+    char *text = memory_make(capacity, 1, "a command");
+    snprintf(text, capacity, "%s %s%s%s%s", program, verb ? verb : "", verb ? " " : "", before, word);
     return text;
 }
 

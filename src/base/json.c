@@ -26,7 +26,6 @@ Json *js_text(const char *text) {
     memory_free(ascii);
     return value;
 }
-Json *js_boolean(bool value) { return json_boolean(value); }
 Json *js_integer(int64_t value) { return json_integer(value); }
 Json *js_size(size_t value) { return json_integer((json_int_t)value); }
 Json *js_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }

@@ -12,7 +12,6 @@ typedef struct json_t Json;
 Json *js_object(void);
 Json *js_array(void);
 Json *js_text(const char *text); /* in a text that is not UTF-8, bytes that are not ASCII become '?' */
-Json *js_boolean(bool value);
 Json *js_integer(int64_t value);
 Json *js_size(size_t value);
 Json *js_number(double value);                            /* null when it is not finite, as JSON has no such numbers */

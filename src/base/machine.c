@@ -1,9 +1,7 @@
-/* The code that differs between Linux, macOS and other systems: the processor's name and instructions, memory, the path
-   of this program, its processes. Other code asks through machine.h. */
+/* The code of the trainer that differs between Linux, macOS and other systems: the processor's name and instructions,
+   memory, the path of this program. Other code asks through machine.h. */
 #include "base/machine.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/auxv.h>
@@ -26,7 +23,6 @@
 #include <cpuid.h>
 #endif
 
-#include "base/error.h"
 #include "base/memory.h"
 
 static const char UNKNOWN[] = "unknown processor";
@@ -142,25 +138,10 @@ size_t memory_of_machine(void) {
     return pages > 0 && size > 0 ? size_mul((size_t)pages, (size_t)size) : SIZE_MAX;
 }
 
-size_t memory_peak(void) {
-    struct rusage usage = {0};
-    getrusage(RUSAGE_SELF, &usage);
-#ifdef __APPLE__
-    return (size_t)usage.ru_maxrss;
-#else
-    return (size_t)usage.ru_maxrss * 1024;
-#endif
-}
-
-/* The program's file, and its path; -1 and "" until they are known. */
-static int program_file = -1;
-static char program_place[4096];
-
 /* The kernel hands over the name by which it found the file, so that no /proc is needed. For a program that was started
    from an open file, that name leads to no file, and /proc may have one. */
-void program_open(void) {
+char *program_path(void) {
     char *path = NULL;
-    if (program_file >= 0) return;
 #ifdef __APPLE__
     char found[4096];
     uint32_t size = sizeof found;
@@ -169,38 +150,8 @@ void program_open(void) {
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): getauxval returns addresses as numbers. */
     const char *const names[] = {(const char *)getauxval(AT_EXECFN), "/proc/self/exe"};
     for (size_t i = 0; i < 2 && !path; i++) path = names[i] ? realpath(names[i], NULL) : NULL;
-    program_file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 #endif
-    if (path && program_file < 0) program_file = open(path, O_RDONLY | O_CLOEXEC);
-    if (path) snprintf(program_place, sizeof program_place, "%s", path);
-    free(path);
-}
-
-char *program_path(void) {
-    program_open();
-    if (!*program_place) errno = ENOENT;
-    return *program_place ? strdup(program_place) : NULL;
-}
-
-/* Becomes the program, if it can. */
-static void run_program(const char *other, char *const *words) {
-#ifdef __APPLE__
-    execv(other ? other : program_place, words);
-#else
-    if (other) execv(other, words);
-    else fexecve(program_file, words, environ);
-#endif
-}
-
-long program_start(const char *other, char *const *words, int messages) {
-    program_open();
-    const pid_t child = fork();
-    if (child != 0) return child;
-    const int nowhere = open("/dev/null", O_WRONLY);
-    if (nowhere >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0 && dup2(messages, STDERR_FILENO) >= 0)
-        run_program(other, words);
-    dprintf(messages, "cannot run %s: %s\n", other ? other : "this program once more", strerror(errno));
-    _exit(STATUS_FAILED);
+    return path;
 }
 
 size_t terminal_columns(int descriptor) {

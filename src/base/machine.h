@@ -26,19 +26,10 @@ size_t processors_by_quota(const char *groups, const char *root);
 
 /* Returns the bytes of memory of the machine; SIZE_MAX if the system does not say. */
 size_t memory_of_machine(void);
-/* Returns the peak memory of this process in bytes. */
-size_t memory_peak(void);
 
-/* Opens the program's file, so that program_start runs the same program after the file was replaced. main calls it
-   before anything else; a later call does nothing. */
-void program_open(void);
 /* Returns the path of the program's file, with links followed, which the caller frees; NULL, with errno, if the system
    does not say. */
 char *program_path(void);
-/* Starts a process of the program, or of the file `other` unless that is NULL, with these words, ended by NULL. Its
-   standard output goes nowhere, and its standard error into the open file `messages`, which also gets the reason if the
-   program cannot be run. Returns its number, or -1 with errno. */
-long program_start(const char *other, char *const *words, int messages);
 
 /* Returns the width of the terminal behind a descriptor, at least 1. Where that does not say, COLUMNS, or 80. */
 size_t terminal_columns(int descriptor);

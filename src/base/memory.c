@@ -109,10 +109,5 @@ void arena_allocate(Arena *arena, const char *what) {
     char *block = memory_make(bytes, 1, words);
     const size_t begin = -(uintptr_t)block % ALIGNMENT;
     prefer_large_pages(block, bytes);
-    *arena = (Arena){.base = block + begin, .capacity = bytes - ALIGNMENT, .block = block};
-}
-
-void arena_free(Arena *arena) {
-    memory_free(arena->block);
-    *arena = (Arena){0};
+    *arena = (Arena){.base = block + begin, .capacity = bytes - ALIGNMENT};
 }

@@ -34,12 +34,11 @@ void memory_release(size_t mark);
 size_t size_mul(size_t a, size_t b);
 size_t size_add(size_t a, size_t b);
 
-/* A block of memory handed out from the front and freed as a whole. An arena without memory (base NULL, capacity 0)
-   only counts: the code that lays out arrays first measures them. */
+/* A block of memory handed out from the front, and freed as every other block. An arena without memory (base NULL,
+   capacity 0) only counts: the code that lays out arrays first measures them. */
 typedef struct {
     char *base;
     size_t used, capacity;
-    void *block; /* of base/memory.h, which frees it */
 } Arena;
 
 /* Returns `count` items of `size` bytes, aligned to 64 (a cache line); NULL while measuring. `used` becomes SIZE_MAX
@@ -50,4 +49,3 @@ void *arena_take(Arena *arena, size_t count, size_t size);
    it again at the front. Without memory raises an error of status STATUS_FAILED, in which `what` names the family of
    arrays. */
 void arena_allocate(Arena *arena, const char *what);
-void arena_free(Arena *arena);

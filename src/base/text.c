@@ -82,12 +82,6 @@ void text_number(double number, char *out, size_t capacity) {
     }
 }
 
-void text_digits(double number, int digits, char *out, size_t capacity) {
-    snprintf(out, capacity, "%#.*g", digits, number);
-    const size_t length = strlen(out);
-    if (length > 0 && out[length - 1] == '.') out[length - 1] = 0;
-}
-
 /* Returns the number of edits that make one text the other, without regard to case. Two neighbours that change places
    count as one edit (optimal string alignment). */
 enum { LONGEST = 63 };
@@ -136,20 +130,6 @@ void text_write(const char *text, size_t size, FILE *out) {
     }
 }
 
-void text_write_field(const char *text, bool always, FILE *out) {
-    const bool quoted = always || strpbrk(text, ",\"\r\n");
-    if (quoted) fputc('"', out);
-    while (*text) {
-        const size_t length = strcspn(text, "\"");
-        text_write(text, length, out);
-        text += length;
-        if (*text == 0) break;
-        fputs("\"\"", out);
-        text++;
-    }
-    if (quoted) fputc('"', out);
-}
-
 size_t utf8_decode(const char *text, size_t size, uint32_t *character) {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *bytes = (const unsigned char *)text;
@@ -189,16 +169,3 @@ uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
 }
 
 void hash_text(uint64_t hash, char out[HASH_DIGITS]) { snprintf(out, HASH_DIGITS, "%016" PRIx64, hash); }
-
-char *text_base64(const void *data, size_t size) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
-    const unsigned char *bytes = data;
-    char *text = memory_make(4 * (size / 3 + 1) + 1, 1, "a text in base64"), *out = text;
-    for (size_t i = 0; i < size; i += 3) {
-        const size_t rest = size - i;
-        const unsigned group = (unsigned)bytes[i] << 16 | (rest > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
-                               (rest > 2 ? (unsigned)bytes[i + 2] : 0);
-        for (size_t k = 0; k < 4; k++) *out++ = digits[k <= rest ? group >> (18 - 6 * k) & 63 : 64];
-    }
-    return text;
-}

@@ -1,5 +1,5 @@
-/* Functions on text: trimming, cutting, spelling, numbers, fields of CSV, UTF-8, texts for a terminal. None depends on
-   the locale, since the program never calls setlocale. */
+/* Functions on text: trimming, cutting, spelling, numbers, UTF-8, texts for a terminal. None depends on the locale,
+   since the program never calls setlocale. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,16 +34,9 @@ void text_write_lines(const char *text, size_t columns, FILE *out);
 /* Writes a number as the shortest of %.15g, %.16g, %.17g that reads back as the same number. */
 void text_number(double number, char *out, size_t capacity);
 
-/* Writes a number with so many significant digits, at least two, zeros at the end included: 1.00 beside 0.995. */
-void text_digits(double number, int digits, char *out, size_t capacity);
-
 /* Returns, for "did you mean", whether `candidate` is near the `given` text, and nearer than the best so far. *best
    starts as SIZE_MAX and becomes the edit distance. Texts over 63 bytes are near nothing. */
 bool text_is_nearer(const char *given, const char *candidate, size_t *best);
-
-/* Writes a field of comma-separated values (RFC 4180), as text_write does: in double quotes where it needs them, or
-   `always`. */
-void text_write_field(const char *text, bool always, FILE *out);
 
 enum { UTF8_CODES = 0x110000 }; /* code points lie below */
 
@@ -62,6 +55,3 @@ size_t utf8_columns(const char *text, size_t size);
 enum { HASH_DIGITS = 17 };
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 void hash_text(uint64_t hash, char out[HASH_DIGITS]);
-
-/* Returns bytes in base64: a block of base/memory.h. */
-char *text_base64(const void *data, size_t size);

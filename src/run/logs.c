@@ -318,23 +318,6 @@ double log_best(const LogTable *metrics, double *step) {
     return best;
 }
 
-size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads) {
-    const double *steps = attention->column[ATTENTION_STEP];
-    const size_t whole = attention->rows / heads;
-    for (size_t row = 0; row < whole * heads; row++)
-        if (steps[row] != steps[row / heads * heads])
-            usage_error("%s/%s:%zu: a step does not have %zu rows, one for each head", directory,
-                        LOG_NAMES[LOG_ATTENTION], row + 2, heads);
-    return whole;
-}
-
-double log_mean(const LogTable *attention, int column, size_t step, size_t heads) {
-    const double *values = attention->column[column] + step * heads;
-    double sum = 0;
-    for (size_t i = 0; i < heads; i++) sum += values[i];
-    return sum / (double)heads;
-}
-
 double logs_rounded(double loss) {
     char text[64];
     snprintf(text, sizeof text, LOSS_FORMAT, loss);

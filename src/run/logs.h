@@ -114,11 +114,6 @@ double log_last(const LogTable *table, int column);
 /* Returns the lowest validation loss in metrics.csv, NaN if there is none, and the step at which it was first
    reached. */
 double log_best(const LogTable *metrics, double *step);
-/* Returns the number of whole steps of attention.csv: `heads` rows each, for the heads of all layers. The last step
-   may be cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */
-size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads);
-/* Returns the mean over all heads of a column of attention.csv at the step-th of its steps, counted from 0. */
-double log_mean(const LogTable *attention, int column, size_t step, size_t heads);
 
 /* Rounds a loss to the digits that metrics.csv has. */
 double logs_rounded(double loss);

@@ -30,7 +30,6 @@ static Json *print(const char *format, double number) {
 }
 Json *js_object(void) { return make('{', NULL); }
 Json *js_array(void) { return make('[', NULL); }
-Json *js_boolean(bool value) { return make(0, value ? "true" : "false"); }
 Json *js_integer(int64_t value) { return print("%.0f", (double)value); }
 Json *js_size(size_t value) { return print("%.0f", (double)value); }
 Json *js_number(double value) {
