@@ -116,7 +116,7 @@ typedef struct {
     size_t count;
     size_t reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself */
     /* Results of sweep_summarize, over the runs that finished: */
-    size_t finished, diverged;
+    size_t finished, diverged, damaged;
     Interval mean[MEASURE_COUNT];
     Interval difference; /* validation loss less the reference's, seed by seed; count 0: none */
 } SweepSetting;

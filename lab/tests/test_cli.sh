@@ -132,6 +132,12 @@ in_no_mean='The run scale_divisor=none is in no mean: damaged/scale_divisor=none
 notes "^$in_no_mean"
 check "lines on stderr of: $name" 1 "$(grep -c '' "$said/err")"
 check_match "its page" "\"$in_no_mean" "$(cat damaged/report.html)"
+rm damaged/scale_divisor=sqrt_dk/run.json
+ends 1 ./train sweep damaged
+says '^    1 damaged$'
+says '^2 of 2 runs are damaged and left out:$'
+says '^  scale_divisor=sqrt_dk: damaged: damaged/scale_divisor=sqrt_dk is not the directory of a run'
+check "what resume would train" "" "$(grep 'did not finish' "$said/out")"
 rm -r swept damaged report.html other.html
 
 # --- force: what was there is whole in DIR.old, however the new one ends
