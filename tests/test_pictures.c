@@ -282,10 +282,54 @@ static void fill_weights(float *weights, size_t length, unsigned salt) {
         }
 }
 
+/* Returns the length of a line of the colour of edges, from (x, y) to the right or down. */
+static int edge_length(const Image *image, int scale, int x, int y, bool down) {
+    int length = 0;
+    while (x < image->width / scale && y < image->height / scale &&
+           same(pixel(image, scale * x, scale * y), (Color){150, 150, 150})) {
+        *(down ? &y : &x) += 1;
+        length++;
+    }
+    return length;
+}
+
+/* The upper left corner of a panel's first cell and the side of a cell, in units of `scale` pixels. */
+typedef struct {
+    int x, y, cell;
+} Place;
+
+/* Finds the panels of a figure in its picture: squares with an edge, in the order of reading. The bar of colours is no
+   square. */
+static void find_panels(const AttentionFigure *figure, int scale, const Image *image, Place *places) {
+    const size_t panels = figure->layers * figure->heads;
+    size_t count = 0;
+    for (int y = 0; y < image->height / scale; y++)
+        for (int x = 0; x < image->width / scale; x++) {
+            const int side = edge_length(image, scale, x, y, false);
+            if (side < 6 || edge_length(image, scale, x, y, true) != side ||
+                edge_length(image, scale, x, y + side - 1, false) < side ||
+                edge_length(image, scale, x + side - 1, y, true) < side)
+                continue;
+            assert_true(count < panels && (side - 2) % (int)figure->length == 0);
+            places[count++] = (Place){x + 1, y + 1, (side - 2) / (int)figure->length};
+        }
+    assert_int_equal(count, panels);
+}
+
+/* Saves a figure that is no strip, and finds its first panel. */
+static Place save_and_find(const AttentionFigure *figure, Image *image) {
+    Place places[64];
+    attention_figure_save(figure, &no_directory, picture);
+    *image = image_read();
+    find_panels(figure, 1, image, places);
+    return places[0];
+}
+
 /* `rows` has the names of a strip's rows; NULL: no strip. */
 static void check_figure(size_t length, size_t layers, size_t heads, const char *const *rows) {
     static float weights[4][T * T];
     Panel panels[64];
+    Place places[64];
     uint32_t text[T];
     for (size_t i = 0; i < length; i++)
         text[i] = i % 7 == 0 ? ' ' : i % 11 == 0 ? '\n' : i % 13 == 0 ? 0 : (uint32_t)('a' + i % 26);
@@ -305,11 +349,12 @@ static void check_figure(size_t length, size_t layers, size_t heads, const char 
     attention_figure_save(&figure, &no_directory, picture);
     Image image = image_read();
     assert_white_border(&image, 10);
+    find_panels(&figure, scale, &image, places);
     for (size_t p = 0; p < layers * heads; p++)
         for (size_t query = 0; query < length; query++)
             for (size_t key = 0; key < length; key++) {
-                int x, y;
-                attention_figure_cell(&figure, p, query, key, &x, &y);
+                const int cell = places[p].cell, x = places[p].x + (int)key * cell + cell / 2,
+                          y = places[p].y + (int)query * cell + cell / 2;
                 double weight = (double)panels[p].weights[query * length + key];
                 assert_color(&image, scale * x, scale * y, key > query ? heatmap_masked : heatmap_color(weight));
             }
@@ -330,19 +375,19 @@ static void figure_shows_each_weight(void) {
     check_figure(3, 1, 1, rows);
 }
 
-/* One row of three panels of 48 characters. */
+/* One row of three panels of 48 characters, or of four. */
 static void figure_has_readable_cells(void) {
+    static const float weights[T * T];
+    Panel panels[4] = {{weights, "", {0}}, {weights, "", {0}}, {weights, "", {0}}, {weights, "", {0}}};
     uint32_t text[T] = {0};
-    AttentionFigure figure = {.title = "x", .subtitle = "", .text = text, .length = T, .layers = 1, .heads = 3};
-    int x0, y0, x1, y1;
-    attention_figure_cell(&figure, 0, 0, 0, &x0, &y0);
-    attention_figure_cell(&figure, 0, 1, 1, &x1, &y1);
-    assert_int_equal(x1 - x0, 12);
-    assert_int_equal(y1 - y0, 12);
+    AttentionFigure figure = {
+        .title = "x", .subtitle = "", .text = text, .length = T, .layers = 1, .heads = 3, .panels = panels};
+    Image image;
+    assert_int_equal(save_and_find(&figure, &image).cell, 12);
+    stbi_image_free(image.rgb);
     figure.heads = 4;
-    attention_figure_cell(&figure, 0, 1, 1, &x1, &y1);
-    attention_figure_cell(&figure, 0, 0, 0, &x0, &y0);
-    assert_true(x1 - x0 >= 9);
+    assert_true(save_and_find(&figure, &image).cell >= 9);
+    stbi_image_free(image.rgb);
 }
 
 /* Beside a panel and below it: characters that the font lacks are spelled, each in its own row or column. */
@@ -355,9 +400,9 @@ static void figure_spells_what_the_font_lacks(void) {
     for (int i = 0; i < 2; i++) {
         const AttentionFigure figure = {
             .title = "x", .subtitle = "", .text = texts[i], .length = 2, .layers = 1, .heads = 1, .panels = panels};
-        attention_figure_save(&figure, &no_directory, picture);
-        images[i] = image_read();
-        attention_figure_cell(&figure, 0, 0, 0, &x[i], &y[i]);
+        const Place place = save_and_find(&figure, &images[i]);
+        x[i] = place.x + place.cell / 2;
+        y[i] = place.y + place.cell / 2;
     }
     assert_true(x[1] > x[0] + 15 && y[1] == y[0]); /* the characters beside the panel take more */
     size_t beside = 0, below = 0;
@@ -381,14 +426,11 @@ static void figure_takes_odd_data(void) {
     AttentionFigure figure = {
         .title = title, .subtitle = title, .text = text, .length = 2, .layers = 1, .heads = 1, .panels = panels};
     panels[0].weights = weights;
-    attention_figure_save(&figure, &no_directory, picture);
-    Image image = image_read();
-    int x, y;
+    Image image;
+    const Place place = save_and_find(&figure, &image);
     assert_white_border(&image, 10);
-    attention_figure_cell(&figure, 0, 0, 0, &x, &y);
-    assert_color(&image, x, y, heatmap_not_a_number);
-    attention_figure_cell(&figure, 0, 1, 1, &x, &y);
-    assert_color(&image, x, y, heatmap_color(0));
+    assert_color(&image, place.x, place.y, heatmap_not_a_number);
+    assert_color(&image, place.x + place.cell, place.y + place.cell, heatmap_color(0));
     stbi_image_free(image.rgb);
     figure.layers = figure.heads = 64;
     figure.length = 48;

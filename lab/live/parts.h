@@ -1,8 +1,6 @@
 /* Shared by the files of this folder. */
 #pragma once
 
-#include <stdio.h>
-
 #include "lab/live/live.h"
 #include "lab/text.h"
 #include "train/trainer.h"

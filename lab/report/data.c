@@ -28,7 +28,7 @@ typedef struct {
 
 static Snapshots list_steps(const SweepRun *run) {
     Snapshots s = {.run = run, .layers = run->config.model.layers, .heads = run->config.model.heads};
-    const LogTable table = is_shown(run) ? logs_read_any(run->directory, LOG_ATTENTION) : (LogTable){0};
+    const LogTable table = run->state == RUN_DAMAGED ? (LogTable){0} : logs_read_any(run->directory, LOG_ATTENTION);
     const double *step = table.column[ATTENTION_STEP];
     s.steps = memory_make(table.rows, sizeof *s.steps, "the steps of a run");
     for (size_t i = 0; i < table.rows; i++)
@@ -164,7 +164,7 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
     if (s->axes.count && path_exists(path)) js_set(json, "path", js_text(page));
     if (whole) js_set(json, "description", run_description_load(run->directory));
     js_set(json, "config", config_json(&run->config));
-    if (!is_shown(run)) return json;
+    if (run->state == RUN_DAMAGED) return json;
     report_add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
     report_add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
     return json;
@@ -217,7 +217,7 @@ static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     fit(all, s->setting_count, &steps, &layers, notes);
     for (const Snapshots *one = all; one < all + s->setting_count; one++) {
         Json *run = js_at(runs, (size_t)(one->run - s->runs));
-        if (!is_shown(one->run)) continue;
+        if (one->run->state == RUN_DAMAGED) continue;
         Part part = {.from = one,
                      .steps = steps < one->step_count ? steps : one->step_count,
                      .layers = layers < one->layers ? layers : one->layers,

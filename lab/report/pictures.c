@@ -20,7 +20,7 @@ static size_t add_setting(const Sweep *s, size_t index, Series *out) {
     if (loss.count) text_append(label, SETTING_LABEL + 16, ": %.3f", loss.mean);
     for (size_t i = 0; i < setting->count; i++) {
         const SweepRun *run = &s->runs[setting->run[i]];
-        if (!is_shown(run)) continue;
+        if (run->state == RUN_DAMAGED) continue;
         Series curve = picture_losses(run->directory);
         curve.color = report_style(s, index, &curve.dash);
         curve.thickness = setting->count > 1 ? 1.5 : 2.5;
@@ -79,7 +79,7 @@ static void read_snapshots(void *of_column) {
 static bool read_column(const Sweep *s, size_t setting, Column *out) {
     Error why;
     *out = (Column){.setting = setting, .run = &s->runs[report_shown_run(s, &s->settings[setting])]};
-    if (!is_shown(out->run)) return false;
+    if (out->run->state == RUN_DAMAGED) return false;
     if (protect(read_snapshots, out, &why)) return out->at[0].T > 0;
     if (why.status != STATUS_USAGE) error_raise_again(&why);
     return false;

@@ -90,7 +90,8 @@ typedef struct {
 } MeasureColumn;
 extern const MeasureColumn MEASURES[MEASURE_COUNT];
 
-/* RUN_DAMAGED: a file of it is not as the program writes it. Such a run is in no mean, and is not trained. */
+/* RUN_DAMAGED: a file of it is not as the program writes it. Such a run is in no mean, is not trained, and its files
+   are not read for pages and pictures. */
 typedef enum { RUN_NOT_FINISHED, RUN_FINISHED, RUN_DIVERGED, RUN_FAILED, RUN_DAMAGED } SweepRunState;
 extern const char *const SWEEP_RUN_STATES[]; /* names of the states, as in summary.csv */
 
@@ -137,8 +138,6 @@ typedef struct {
 
 /* Returns whether a run has ended by itself: finished or diverged. */
 static inline bool has_ended(const SweepRun *run) { return run->state == RUN_FINISHED || run->state == RUN_DIVERGED; }
-/* Returns whether its files are read for tables and pages. */
-static inline bool is_shown(const SweepRun *run) { return run->state != RUN_FAILED && run->state != RUN_DAMAGED; }
 /* Returns whether there is something to train. */
 static inline bool is_to_train(const SweepRun *run) {
     return run->state == RUN_NOT_FINISHED || run->state == RUN_FAILED;

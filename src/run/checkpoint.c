@@ -184,16 +184,12 @@ void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Momen
     file_writer_commit(writer);
 }
 
-static SafetensorsFile open_file(const char *path, const Model *model) {
-    return safetensors_open(path, size_mul(size_mul(3, model->tensors.parameters), sizeof(real)));
-}
-
 RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments) {
     const size_t mark = memory_mark();
     char path[PATH_CAPACITY];
     path_join(path, run->directory, CHECKPOINT_NAMES[which]);
     const ArrayList list = list_arrays(run->config.train.optimizer, which, model, moments);
-    const SafetensorsFile file = open_file(path, model);
+    const SafetensorsFile file = safetensors_open(path, size_mul(size_mul(3, model->tensors.parameters), sizeof(real)));
     const RunState s = read_state(run, &file);
     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json");
     check_numbers(&file, &list);

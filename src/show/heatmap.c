@@ -150,13 +150,6 @@ static Layout layout_make(const AttentionFigure *figure) {
     return l;
 }
 
-void attention_figure_cell(const AttentionFigure *figure, size_t panel, size_t query, size_t key, int *x, int *y) {
-    const Layout l = layout_make(figure);
-    place_panel(figure, &l, panel, x, y);
-    *x += (int)key * l.cell + l.cell / 2;
-    *y += (int)query * l.cell + l.cell / 2;
-}
-
 static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const Layout *l, int x, int y) {
     char text[5];
     for (size_t i = 0; i < figure->length; i += (size_t)l->every) {

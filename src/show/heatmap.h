@@ -40,6 +40,3 @@ extern const Color heatmap_not_a_number; /* red */
    picture has twice the pixels, for print at 200 dpi. A picture with a side above CANVAS_SIDE is an error of status
    STATUS_USAGE. */
 void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name);
-
-/* Finds the middle of the cell (query, key) of a panel in the picture that attention_figure_save makes. */
-void attention_figure_cell(const AttentionFigure *figure, size_t panel, size_t query, size_t key, int *x, int *y);

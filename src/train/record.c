@@ -8,13 +8,9 @@
 #include <omp.h>
 
 #include "base/interrupt.h"
-#include "base/text.h"
 #include "run/pictures.h"
 #include "train/sample.h"
 #include "train/trainer.h"
-
-/* Returns whether eval.every makes this step an evaluation. The last step of a run is evaluated in any case. */
-static bool evaluation_is_due(const Trainer *t) { return step_is_due(t->state.step, t->run.config.eval.every); }
 
 /* Writes the logs to disk first, because the checkpoint names their sizes. */
 void trainer_save(Trainer *t) {
@@ -104,10 +100,11 @@ void trainer_evaluate(Trainer *t) {
     t->val_loss = e.loss;
     t->val_accuracy = e.accuracy;
     check_finite(t, "validation", e.loss, 0);
-    /* A run that is made longer repeats the evaluations that eval.every asks for, and drops one of the last step alone.
-     */
-    const bool is_first = !isfinite(t->state.best_val_loss);
-    if (logs_rounded(e.loss) < t->state.best_val_loss && (evaluation_is_due(t) || is_first)) {
+    /* The last step of a run is evaluated in any case. A run that is made longer repeats the evaluations that
+       eval.every asks for, and drops one of the last step alone. */
+    const bool is_due = step_is_due(t->state.step, t->run.config.eval.every),
+               is_first = !isfinite(t->state.best_val_loss);
+    if (logs_rounded(e.loss) < t->state.best_val_loss && (is_due || is_first)) {
         t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
         const RunState best = {.step = t->state.step}; /* without seconds, so that every run writes the same bytes */

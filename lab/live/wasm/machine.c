@@ -4,8 +4,6 @@
 #include "base/machine.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/directory.h"
 #include "base/error.h"
