@@ -55,7 +55,7 @@ DOUBLE := $(call objects,double,$(TRAINER) $(LAB))
 TEST_FILES := $(wildcard tests/test_*.c lab/tests/test_*.c)
 TESTS := $(basename $(notdir $(TEST_FILES)))
 # Not on a Mac: functions of these tests stand in for system calls, and make those of Linux.
-TESTS := $(filter-out $(if $(HOMEBREW),test_checkpoint_faults test_failures test_lock test_resume test_shares),$(TESTS))
+TESTS := $(filter-out $(if $(HOMEBREW),test_checkpoint_faults test_failures test_commands test_lock test_resume),$(TESTS))
 DOUBLE_TESTS := $(filter test_gradients test_ops,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch test_plain test_theory,$(TESTS))
@@ -127,7 +127,7 @@ $(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $$(call object_of,double,%
 $(BUILD)/test_resume: ALL_LDFLAGS += -Wl,--wrap=matmul_product
 
 # Sweeps in these tests start the program that is built beside them.
-$(addprefix $(BUILD)/,test_shares test_sweep test_sweep_resume test_why): | $(BUILD)/train
+$(addprefix $(BUILD)/,test_commands test_sweep test_sweep_resume test_why): | $(BUILD)/train
 
 # It builds only what it needs.
 QUICK := $(addprefix $(BUILD)/,test_plain test_plain_double test_torch test_torch_double)

@@ -1,5 +1,5 @@
-/* Training, and the command line. First the loop of a run; then the table of verbs, each a call into src/; then main.
-   Every error that no other protect catches ends in main, which prints it and exits with its status. */
+/* Training, and the command line. First the loop of a run; then the table of verbs, each a call into src/ or lab/; then
+   main. Every error that no other protect catches ends in main, which prints it and exits with its status. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -137,7 +137,7 @@ static const Verb resume_verb = {
     .run = run_resume,
 };
 
-/* A model as GPT-2. */
+/* Names the script that writes a model as GPT-2. */
 static const Verb export_verb = {.name = "export", .target = "RUN_DIR DIR [--best]", .script = "lab/export_gpt2.py"};
 
 /* The verbs in the order of the help, ended by NULL. Training, which needs no word, is the first. */

@@ -1,5 +1,5 @@
 /* The lab: what compares, explains, measures and shows trained models. train.c includes this header where the compiler
-   finds it, and has its verbs then, and two hooks: the page of a run, and resume of a directory that is no run. */
+   finds it, and has its verbs then, and what it hooks in: the page of a run, resume of a sweep. */
 #pragma once
 
 #include "base/command.h"

@@ -83,20 +83,30 @@ static void refuse_failures(const Sweep *s, SweepRunState state, const char *wha
 
 /* --- the end of a sweep */
 
-/* Names the runs that are in no table, the first few of them, and why. */
-static void print_missing(const Sweep *s, FILE *out) {
+/* Names runs that are in no table, the first few of them, and why. */
+static void name_missing(const Sweep *s, bool damaged, FILE *out) {
     size_t named = 0;
-    const size_t missing = count_unfinished(s) + count(s, RUN_DAMAGED);
-    if (missing == 0) return;
-    fputc('\n', out);
-    print_plain(out, "%zu of %zu runs did not finish; to resume: %s", missing, s->run_count,
-                command_to_copy("resume", s->directory->path));
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        if (has_ended(run) || named++ >= 8) continue;
+        if (has_ended(run) || (run->state == RUN_DAMAGED) != damaged || named++ >= 8) continue;
         print_plain(out, "  %s: %s%s%s", run->name, SWEEP_RUN_STATES[run->state], *run->message ? ": " : "",
                     run->message);
     }
     if (named > 8) print_plain(out, "  and %zu more", named - 8);
+}
+
+static void print_missing(const Sweep *s, FILE *out) {
+    const size_t unfinished = count_unfinished(s), damaged = count(s, RUN_DAMAGED);
+    if (unfinished) {
+        fputc('\n', out);
+        print_plain(out, "%zu of %zu runs did not finish; to resume: %s", unfinished, s->run_count,
+                    command_to_copy("resume", s->directory->path));
+        name_missing(s, false, out);
+    }
+    if (damaged) {
+        fputc('\n', out);
+        print_plain(out, "%zu of %zu runs are damaged and left out:", damaged, s->run_count);
+        name_missing(s, true, out);
+    }
 }
 
 static double time_of(const struct stat *file) {

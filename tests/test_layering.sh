@@ -1,5 +1,5 @@
 #!/bin/sh
-# The arrows between the folders of src/ and lab/ go one way only (docs/development.md: "the map"): lab/ stands on src/, and
+# The arrows between the folders of src/ and lab/ go one way only (docs/development.md: "Arrows"): lab/ stands on src/, and
 # train.c alone knows whether lab/ is there. Each foreign library has one file that includes its header, what a header says
 # of who includes it is true, and OpenMP and unsafe arithmetic stay out of where they do not belong. Every rule is first
 # proved: a copy of the tree with a violation planted in it must be refused, with that file named.

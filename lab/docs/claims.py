@@ -2,7 +2,8 @@
 """Measures what is commonly said about dividing attention scores by the root of d_k.
 
     python3 lab/docs/claims.py [--csv] [--seed S]
-    python3 lab/docs/claims.py --test       checks the judgement: planted figures and verdicts
+    python3 lab/docs/claims.py --exact D_K KEYS    the exact figures of a row of attention, for four divisors
+    python3 lab/docs/claims.py --test              checks the judgement and the integrals
 
 Reads the tables of lab/docs/claims.md, draws queries and keys, and prints each claim with its figures and their verdict:
 "right" when all figures that the claim states agree with those measured, "partly right" when some do, "wrong" when none
@@ -157,6 +158,63 @@ def gradients(rows, divisor):
         dscore = p * (r - (p * r).sum(axis=2, keepdims=True))
         norms.append(np.linalg.norm(dscore @ k, axis=2).ravel() / divisor)
     return np.concatenate(norms)
+
+
+# --- The exact figures of a row, as integrals
+
+# Given |q|, the scores are s X_j with s = |q| / divisor and independent X_j ~ N(0, 1). lab/docs/theory.md derives the
+# three nested integrals, over ln |q|, y = ln t and the X of a key. All are sums over a grid (the trapezoidal rule), whose
+# error falls exponentially with the step, because the integrands are smooth and vanish on both sides (Trefethen and
+# Weideman 2014). With z = y + s x, e^(k z) exp(-e^z) is a bump for k >= 1 and a step down for k = 0.
+X_MAX = 8.6  # the normal density there is 3e-17
+Z_LOW, Z_HIGH = -42, 6  # 1 + e^z is rounded to 1; exp(-e^z) is 6e-176
+Y_STEP = .5  # relative error e^(-pi^2 / step) = 3e-9
+
+
+def exact_row(s, n):
+    """Entropy, largest weight, and E |w|^2 and E (sum w_j X_j)^2 over r, of n scores s X_j."""
+    h = min(.2, .25 / s)
+    x = np.arange(-X_MAX, X_MAX, h)
+    y = np.arange(Z_LOW - X_MAX * s - math.log(n), X_MAX * s + 4, Y_STEP)
+    e = np.exp(np.minimum(y[:, None] + s * x, Z_HIGH))
+    f = h / math.sqrt(2 * math.pi) * np.exp(-x * x / 2 - e)
+    # The part of the integral below each x, with the end terms of Euler and Maclaurin.
+    slope, bend, third = -x - s * e, -1 - s * s * e, -s**3 * e
+    below = np.cumsum(f, axis=1) - f / 2 - h / 12 * f * slope + h**3 / 720 * f * (slope**3 + 3 * slope * bend + third)
+    largest = n * (e * f * np.maximum(below, 0) ** (n - 1)).sum()
+    # a, b, c: E[X^p e^(k z) exp(-e^z)] for p 0, 1, 2; by k.
+    powers, moments = np.stack([np.ones_like(x), x, x * x], axis=1), []
+    for _ in range(5):
+        moments.append(f @ powers)
+        f *= e
+    a, b, c = np.stack(moments).transpose(2, 0, 1)
+    one, two, three = (math.prod(range(n - k + 1, n + 1)) * a[0] ** max(n - k, 0) for k in (1, 2, 3))
+    p2 = (one * a[2]).sum() * Y_STEP
+    entropy = (np.exp(-np.exp(y)) - a[0] ** n).sum() * Y_STEP - s * s * (1 - p2)
+    # sum p^2 - 2 sum p^3 + (sum p^2)^2
+    across = one * (a[2] - a[3] + a[4] / 6) + two * a[2] ** 2 / 6
+    # sum p^2 X^2 - 2 (sum p^2 X)(sum p X) + (sum p^2)(sum p X)^2
+    along = (one * (c[2] - c[3] + c[4] / 6) + two * (b[3] * b[1] / 3 + c[2] * a[2] / 6 - b[2] * b[1])
+             + three * a[2] * b[1] ** 2 / 6)
+    return np.array([entropy, largest * Y_STEP, across.sum() * Y_STEP, along.sum() * Y_STEP])
+
+
+def exact_figures(d_k, keys, divisor):
+    """Variance of a score, entropy of a row, mean of its largest weight, and the root mean square of |dL/dq|. |q| is a chi
+    variable: the density of u = ln |q| is proportional to exp(d u - e^(2u) / 2), which is largest at e^(2u) = d."""
+    peak, step = math.log(d_k) / 2, min(.2, .7 / math.sqrt(2 * d_k))
+    u = peak + step * np.arange(-200, 201)
+    weights = np.exp(d_k * (u - peak) - (np.exp(2 * u) - d_k) / 2)
+    u, weights = u[weights > 1e-15], weights[weights > 1e-15]
+    rows = np.stack([exact_row(math.exp(x) / divisor, keys) for x in u])
+    entropy, largest, across, along = weights @ rows / weights.sum()
+    return d_k / divisor**2, entropy, largest, math.sqrt((d_k - 1) * across + along) / divisor
+
+
+def print_exact(d_k, keys):
+    print("divisor    variance   entropy  largest weight  root mean square of |dL/dq|")
+    for name, divisor in (("none", 1), ("sqrt_dk", math.sqrt(d_k)), ("dk", d_k), ("2sqrt_dk", 2 * math.sqrt(d_k))):
+        print("{:8} {:10.4g} {:9.4f} {:15.4f} {:28.4g}".format(name, *exact_figures(d_k, keys, divisor)))
 
 
 def root_mean_square(x):
@@ -571,6 +629,16 @@ def test():
     lowest = min(runs("depth", {"scale_divisor": "none", "seed": "1"}), key=lambda row: float(row["val_loss"]))
     assert best_rate("depth", scale_divisor="none", seed="1", layers=lowest["layers"]) == float(lowest["lr"])
 
+    # The integrals: draws of 10 keys, the limit of uniform weights, and that of saturated ones for two keys, where their
+    # gap has the density 1 / sqrt(pi) / s at 0 and E H is pi^2 / 6 times that.
+    for divisor in (1, 4, 16):
+        drawn = [f for of in (entropy, max_weight) for f in mean(of, 10, 20000)(1, 16, divisor)]
+        drawn += gradient(root_mean_square, 10, 20000)(1, 16, divisor)
+        for f, value in zip(drawn, exact_figures(16, 10, divisor)[1:]):
+            assert f.low <= value <= f.high, (divisor, f, value)
+    assert np.allclose(exact_figures(51, 18, 1e5)[1:], (math.log(18), 1 / 18, math.sqrt(51 * 17) / 18 / 1e5), rtol=1e-3)
+    assert math.isclose(exact_figures(256, 2, 1)[1], math.pi**1.5 / 6 / 16, rel_tol=.002)
+
     for drawn, expected, expected_square in (
             ({}, 0, 48), ({"q_std": 2, "k_std": 3}, 0, 48 * 36), ({"correlation": .25}, 0, 48 * (1 + 47 / 16)),
             ({"alignment": .5}, 24, 24**2 + 48 * 1.25), ({"score": "cosine"}, 0, 1 / 48)):
@@ -583,8 +651,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--csv", action="store_true", help="number,claim,source,measured,verdict,why")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--test", action="store_true", help="check the judgement instead")
+    parser.add_argument("--exact", type=int, nargs=2, metavar=("D_K", "KEYS"), help="at least 1 and 2")
+    parser.add_argument("--test", action="store_true", help="check the judgement and the integrals instead")
     options = parser.parse_args()
+    if options.exact and (options.exact[0] < 1 or options.exact[1] < 2):
+        parser.error("--exact takes a d_k of at least 1 and at least 2 keys")
+    if options.exact:
+        return print_exact(*options.exact)
     if options.test:
         return test()
     differing = []

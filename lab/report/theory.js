@@ -11,7 +11,7 @@ function show_theory() {
     section.id = "figures";
     section.firstChild.textContent = "Before training, against d_k";
     $("title").textContent = `Attention of random queries and keys: d_k ${rows[0].d_k} to ${rows.at(-1).d_k}, ` +
-        `${plural(n, "key")}, ${rows[0].samples} samples each, seed ${data.description.seed ?? "not recorded"}`;
+        `${plural(n, "key")}, ${rows[0].samples} samples each`;
     $("words").textContent = "No model, no training: a query q and its keys k have independent N(0, 1) entries, and the " +
         "loss L is a random linear one on the weights. A score is q·k, divided (÷), or another: additive, v·tanh(q + k); " +
         "cosine, √d_k q·k / (|q| |k|); sink, with one more key of score and value 0; softcap, 30 tanh(q·k / 30).";

@@ -49,14 +49,18 @@ static void load_config(void *of_run) {
     config_load(&c->config, NULL, c->path, NULL, 0);
 }
 
-/* Checks that the run was trained with the config that the sweep's config.ini gives it. One whose config cannot be read
-   is damaged. */
+/* Checks that the run was trained with the config that the sweep's config.ini gives it. One whose config cannot be
+   read, or that was trained on another text than the sweep began with, is damaged. */
 static void check_config(const Sweep *s, SweepRun *run) {
     ConfigOfRun trained;
     char path[PATH_CAPACITY];
     Error why;
+    path_join(path, run->directory, "run.json");
     path_join(trained.path, run->directory, "config.ini");
-    if (!path_exists(trained.path) || run->state == RUN_DAMAGED) return;
+    if (!path_exists(path) || !path_exists(trained.path) || run->state == RUN_DAMAGED) return;
+    const char *text = js_as_text(js_get(run_description_load(run->directory), "corpus")),
+               *wanted = js_as_text(js_get(s->description, "corpus"));
+    if (text && wanted && strcmp(text, wanted) != 0) sweep_note(run, RUN_DAMAGED, "it was trained on another text");
     if (protect(load_config, &trained, &why)) {
         path_join(path, s->directory->path, "config.ini");
         config_check_same(&run->config, path, &trained.config, run->name);

@@ -123,7 +123,7 @@ void sweep_plan(Sweep *s) {
 }
 
 void sweep_shuffle(const Sweep *s, SweepRun *runs[RUNS_MAX]) {
-    const Rng rng = rng_make(0, RNG_ORDER, 0);
+    const Rng rng = rng_make(0, RNG_SHUFFLE, 0);
     size_t order[RUNS_MAX], count = 0;
     for (size_t g = 0; g < s->setting_count; g++) { /* Fisher and Yates, from the inside out (Durstenfeld 1964) */
         const size_t at = rng_below(&rng, g, g + 1);

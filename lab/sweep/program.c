@@ -23,10 +23,11 @@ void program_open(void) {
 /* Becomes the program, if it can. */
 static void run_program(const char *other, char *const *words) {
 #ifdef __APPLE__
-    if (!other) other = program_place;
-#endif
+    execv(other ? other : program_place, words);
+#else
     if (other) execv(other, words);
     else fexecve(program_file, words, environ);
+#endif
 }
 
 pid_t program_start(const char *other, char *const *words, int messages) {

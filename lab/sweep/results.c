@@ -128,10 +128,11 @@ static void measure_all(const Sweep *s, const SweepSetting *setting, Measure whi
 void sweep_summarize(Sweep *s) {
     double values[SWEEP_VALUES_MAX], reference[SWEEP_VALUES_MAX];
     for (SweepSetting *setting = s->settings; setting < s->settings + s->setting_count; setting++) {
-        setting->finished = setting->diverged = 0;
+        setting->finished = setting->diverged = setting->damaged = 0;
         for (size_t i = 0; i < setting->count; i++) {
             setting->finished += s->runs[setting->run[i]].state == RUN_FINISHED;
             setting->diverged += s->runs[setting->run[i]].state == RUN_DIVERGED;
+            setting->damaged += s->runs[setting->run[i]].state == RUN_DAMAGED;
         }
         for (Measure which = 0; which < MEASURE_COUNT; which++) {
             measure_all(s, setting, which, values);
@@ -231,9 +232,17 @@ void sweep_print_table(const Sweep *s, FILE *out) {
             fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,
                     setting->mean[MEASURE_ENTROPY_LAST].mean);
         /* The next line counts the setting's runs that are in no mean. */
-        const size_t unfinished = setting->count - setting->finished - setting->diverged;
-        if (setting->diverged) fprintf(out, "\n    %zu diverged", setting->diverged);
-        if (unfinished) fprintf(out, "%s%zu not finished", setting->diverged ? "; " : "\n    ", unfinished);
+        const size_t unfinished = setting->count - setting->finished - setting->diverged - setting->damaged;
+        const struct {
+            size_t runs;
+            const char *state;
+        } others[] = {{setting->diverged, "diverged"}, {setting->damaged, "damaged"}, {unfinished, "not finished"}};
+        const char *before = "\n    ";
+        for (size_t k = 0; k < 3; k++) {
+            if (others[k].runs == 0) continue;
+            fprintf(out, "%s%zu %s", before, others[k].runs, others[k].state);
+            before = "; ";
+        }
         fputc('\n', out);
     }
 }

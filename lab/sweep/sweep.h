@@ -103,7 +103,7 @@ typedef struct {
     SweepRunState state;
     char message[1024];             /* why it diverged, failed, is damaged or was left out, one line; else empty */
     bool held;                      /* another process trains it */
-    bool over;                      /* it has ended or failed, as far as this process is concerned */
+    bool over;                      /* nothing is left to do: it has ended, failed or been left alone */
     double measured[MEASURE_COUNT]; /* once read; NaN where the run did not get that far */
     pid_t process;                  /* that trains it, started by this process; 0: none */
 } SweepRun;
@@ -117,7 +117,7 @@ typedef struct {
     size_t count;
     size_t reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself */
     /* Results of sweep_summarize, over the runs that finished: */
-    size_t finished, diverged;
+    size_t finished, diverged, damaged;
     Interval mean[MEASURE_COUNT];
     Interval difference; /* validation loss less the reference's, seed by seed; count 0: none */
 } SweepSetting;
@@ -136,8 +136,9 @@ typedef struct {
     size_t threads, slots;      /* threads of a run; runs at a time */
 } Sweep;                        /* large: keep it off small stacks */
 
-/* Return whether a run has made its last step, and whether there is something to train. */
+/* Returns whether a run has ended by itself: finished or diverged. */
 static inline bool has_ended(const SweepRun *run) { return run->state == RUN_FINISHED || run->state == RUN_DIVERGED; }
+/* Returns whether there is something to train. */
 static inline bool is_to_train(const SweepRun *run) {
     return run->state == RUN_NOT_FINISHED || run->state == RUN_FAILED;
 }
@@ -157,7 +158,7 @@ void sweep_shuffle(const Sweep *sweep, SweepRun *runs[RUNS_MAX]);
 /* --- directory.c */
 
 /* Plans the sweep of a directory and reads its runs, also while they train; with `alone` it locks the directory first.
-   A run that was trained with another config than the sweep gives it is an error of status STATUS_USAGE. */
+   Then a run that was trained with another config than the sweep gives it is an error of status STATUS_USAGE. */
 Sweep *sweep_read(const char *directory, const SweepOptions *options, bool alone);
 /* Reads a sweep and what its runs measured. */
 const Sweep *sweep_view(const char *directory);
@@ -189,9 +190,9 @@ pid_t program_start(const char *other, char *const *words, int messages);
 
 /* --- runner.c */
 
-/* Trains the runs of this process that have not ended, `slots` at a time, until all have or a signal came. Returns the
-   signal, or 0. A run that fails, or that cannot be started, is recorded as such. An error is raised only where the
-   sweep's directory was moved or removed meanwhile. */
+/* Trains the runs that have not ended and that no other process trains, `slots` at a time, until all have or a signal
+   came. Returns the signal, or 0. A run that fails, or that cannot be started, is recorded as such. An error is raised
+   only where the sweep's directory was moved or removed meanwhile. */
 int sweep_train(Sweep *sweep);
 
 /* --- results.c */

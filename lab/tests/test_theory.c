@@ -1,19 +1,12 @@
 /* ./train theory against mathematics that does not share a line with it: closed forms, quadrature in one to three
    dimensions for two keys, limits of flat and of saturated weights. Monte Carlo must be within five of its standard
-   errors, and those errors must be right. Seeds are fixed, so a test that passes once passes always. */
+   errors, and those errors must be right. Seeds are fixed, so a test that passes once passes always. For any number of
+   keys lab/tests/theory_numpy.py has other random numbers, and lab/docs/claims.py --test exact integrals. */
 #include "support.h"
 
 #include "lab/theory/theory.h"
 
-enum { FIGURES = 7 };
-static const TheoryScoring FOUR[4] = {{.divisor.mode = SCALE_NONE},
-                                      {.divisor.mode = SCALE_SQRT_DK},
-                                      {.divisor.mode = SCALE_DK},
-                                      {.divisor.mode = SCALE_2SQRT_DK}};
-static const TheoryScoring OTHERS[4] = {{.divisor.mode = SCALE_NONE, .score = THEORY_ADDITIVE},
-                                        {.divisor = {SCALE_NUMBER, .125}, .score = THEORY_COSINE}, /* of d_k 64 */
-                                        {.divisor.mode = SCALE_SQRT_DK, .score = THEORY_SINK},
-                                        {.divisor.mode = SCALE_NONE, .score = THEORY_SOFTCAP}};
+enum { FIGURES = 7, FOUR = THEORY_DIVISORS, OTHERS = THEORY_SCORINGS - THEORY_DIVISORS };
 static const char *const NAMES[FIGURES] = {"score_mean", "score_var", "entropy",    "max_weight",
                                            "grad_mean",  "grad_rms",  "grad_median"};
 
@@ -54,17 +47,22 @@ static void softmax_rows(void) {
     assert_close(r.entropy, 101 * exp(-100), 1e-55, "its entropy");
 }
 
+/* Measures scorings of a d_k: `count` of them, from number `first` on. */
+static void measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads, size_t first, size_t count,
+                    TheoryFigures *figures) {
+    TheoryScoring scorings[THEORY_SCORINGS];
+    theory_scorings(d_k, scorings);
+    theory_measure(d_k, keys, samples, seed, threads, scorings + first, count, figures);
+}
+
 static void one_key_has_nothing_to_choose(void) {
-    TheoryFigures f[4];
-    theory_measure(16, 1, 100, 1, 1, FOUR, 4, f);
-    for (int s = 0; s < 4; s++) {
-        TheoryExact e = theory_exact(16, 1, divisor_value(FOUR[s].divisor, 16), 1);
+    TheoryFigures f[FOUR];
+    measure(16, 1, 100, 1, 1, 0, FOUR, f);
+    for (int s = 0; s < FOUR; s++)
         for (int i = 2; i < FIGURES; i++) {
             assert_close(figure(&f[s], i).value, i == 3, 0, "%s", NAMES[i]);
             assert_close(figure(&f[s], i).error, 0, 0, "error of %s", NAMES[i]);
         }
-        assert_close(e.entropy + e.grad_rms + fabs(e.max_weight - 1), 0, 0, "the exact figures");
-    }
 }
 
 /* Uniform weights: p = 1/n, |w|^2 has mean (n-1)/n^2, and q's part of the keys is as any other. */
@@ -73,15 +71,10 @@ static void a_large_divisor_gives_uniform_weights(void) {
     for (size_t n = 2; n <= 50; n += 16)
         for (size_t d = 1; d <= 101; d += 50) {
             TheoryFigures f;
-            TheoryExact e = theory_exact(d, n, 1e5, 1);
-            double rms = sqrt((double)d * (double)(n - 1)) / (double)n / 1e5;
             theory_measure(d, n, 1000, 5, 1, &huge, 1, &f);
             assert_close(f.entropy.value, log((double)n), 1e-6, "entropy");
             assert_close(f.max_weight.value, 1 / (double)n, 1e-3 / (double)n, "largest weight");
-            assert_within(f.grad_rms, rms, "gradient");
-            assert_close(e.entropy, log((double)n), 1e-7, "exact entropy");
-            assert_close(e.max_weight, 1 / (double)n, 1e-3 / (double)n, "exact largest weight");
-            assert_close(e.grad_rms, rms, 1e-3 * rms, "exact gradient");
+            assert_within(f.grad_rms, sqrt((double)d * (double)(n - 1)) / (double)n / 1e5, "gradient");
         }
 }
 
@@ -99,11 +92,12 @@ static double gap_density(size_t n) {
 static void saturated_weights_leave_two_keys(void) {
     for (size_t n = 2; n <= 16; n *= 8) {
         const size_t d = 4096;
-        double s = 64, g = gap_density(n) / s;
-        TheoryExact e = theory_exact(d, n, 1, 1);
-        assert_close(e.entropy, M_PI * M_PI / 6 * g, .02 * e.entropy, "entropy of %zu keys", n);
-        assert_close(1 - e.max_weight, log(2) * g, .02 * (1 - e.max_weight), "largest of %zu keys", n);
-        assert_close(e.grad_rms, sqrt((double)d / 3 * g), .02 * e.grad_rms, "gradient of %zu keys", n);
+        const double g = gap_density(n) / 64, rms = sqrt((double)d / 3 * g);
+        TheoryFigures f;
+        measure(d, n, 4000, 3, 1, 0, 1, &f);
+        assert_close(f.entropy.value, M_PI * M_PI / 6 * g, 5 * f.entropy.error, "entropy of %zu keys", n);
+        assert_close(f.max_weight.value, 1 - log(2) * g, 5 * f.max_weight.error, "largest of %zu keys", n);
+        assert_close(f.grad_rms.value, rms, 5 * f.grad_rms.error, "gradient of %zu keys", n);
     }
 }
 
@@ -159,55 +153,33 @@ static TwoKeys two_keys(size_t d, double divisor) {
 static void two_keys_are_integrals(void) {
     static const size_t d_k[] = {1, 2, 3, 16, 64};
     for (size_t i = 0; i < COUNT_OF(d_k); i++) {
-        TheoryFigures f[4];
-        theory_measure(d_k[i], 2, 10000, 11, 1, FOUR, 4, f);
-        for (int s = 0; s < 4; s++) {
-            double c = divisor_value(FOUR[s].divisor, d_k[i]), rms;
-            TwoKeys t = two_keys(d_k[i], c);
-            TheoryExact e = theory_exact(d_k[i], 2, c, 1);
-            rms = sqrt(t.grad_square);
+        TheoryFigures f[FOUR];
+        TheoryScoring scorings[THEORY_SCORINGS];
+        theory_scorings(d_k[i], scorings);
+        theory_measure(d_k[i], 2, 10000, 11, 1, scorings, FOUR, f);
+        for (int s = 0; s < FOUR; s++) {
+            const double c = divisor_value(scorings[s].divisor, d_k[i]);
+            const TwoKeys t = two_keys(d_k[i], c);
             assert_within(f[s].entropy, t.entropy, "entropy, d_k %zu / %g", d_k[i], c);
             assert_within(f[s].max_weight, t.max, "largest weight, d_k %zu / %g", d_k[i], c);
             assert_within(f[s].grad_mean, t.grad_mean, "gradient, d_k %zu / %g", d_k[i], c);
-            assert_within(f[s].grad_rms, rms, "its root mean square, d_k %zu / %g", d_k[i], c);
-            assert_close(e.entropy, t.entropy, 2e-4 * t.entropy, "exact entropy, d_k %zu / %g", d_k[i], c);
-            assert_close(e.max_weight, t.max, 2e-4 * t.max, "exact largest weight, d_k %zu / %g", d_k[i], c);
-            assert_close(e.grad_rms, rms, 2e-4 * rms, "exact gradient, d_k %zu / %g", d_k[i], c);
+            assert_within(f[s].grad_rms, sqrt(t.grad_square), "its root mean square, d_k %zu / %g", d_k[i], c);
         }
     }
 }
 
-/* Other random numbers and the definition, for the figures that have no closed form too: lab/tests/theory_numpy.py. */
-static void any_number_of_keys(void) {
-    static const size_t d_k[] = {1, 16, 100}, keys[] = {3, 10, 64};
-    for (size_t i = 0; i < COUNT_OF(d_k); i++)
-        for (size_t j = 0; j < COUNT_OF(keys); j++) {
-            TheoryFigures f[4];
-            theory_measure(d_k[i], keys[j], 2000, 13, 1, FOUR, 4, f);
-            for (int s = 0; s < 4; s++) {
-                const double c = divisor_value(FOUR[s].divisor, d_k[i]);
-                const TheoryExact e = theory_exact(d_k[i], keys[j], c, 1);
-                assert_within(f[s].entropy, e.entropy, "entropy, d_k %zu / %g, %zu keys", d_k[i], c, keys[j]);
-                assert_within(f[s].max_weight, e.max_weight, "largest, d_k %zu / %g, %zu keys", d_k[i], c, keys[j]);
-                assert_within(f[s].grad_rms, e.grad_rms, "gradient, d_k %zu / %g, %zu keys", d_k[i], c, keys[j]);
-            }
-        }
-}
-
-/* Makes 400 small measurements: 95 in 100 must lie within two standard errors of the truth, 68 in 100 within one. */
+/* Makes 400 small measurements: 95 in 100 must lie within two standard errors of the truth, which a large one gives, 68
+   in 100 within one. */
 static void errors_are_standard_errors(void) {
-    enum { REPEATS = 400, D = 8, KEYS = 5 };
-    TheoryExact e = theory_exact(D, KEYS, sqrt(D), 1);
+    enum { REPEATS = 400, D = 8, KEYS = 5, SQRT_DK = 1 };
     TheoryFigures truth;
     int one[FIGURES] = {0}, two[FIGURES] = {0};
-    theory_measure(D, KEYS, 100000, 1, 1, &FOUR[1], 1, &truth); /* mean and median have no closed form */
-    const double exact[FIGURES] = {
-        0, e.score_var, e.entropy, e.max_weight, truth.grad_mean.value, e.grad_rms, truth.grad_median.value};
+    measure(D, KEYS, 200000, 1, 1, SQRT_DK, 1, &truth);
     for (uint64_t seed = 1000; seed < 1000 + REPEATS; seed++) {
         TheoryFigures f;
-        theory_measure(D, KEYS, 200, seed, 1, &FOUR[1], 1, &f);
+        measure(D, KEYS, 200, seed, 1, SQRT_DK, 1, &f);
         for (int k = 0; k < FIGURES; k++) {
-            double z = fabs(figure(&f, k).value - exact[k]) / figure(&f, k).error;
+            double z = fabs(figure(&f, k).value - figure(&truth, k).value) / figure(&f, k).error;
             one[k] += z < 1;
             two[k] += z < 2;
         }
@@ -225,8 +197,9 @@ typedef struct {
 } Draw;
 
 /* L = <r, softmax(scores / divisor)> by the definitions, with none of the program's code. */
-static double loss(const Draw *x, const double *q, TheoryScoring scoring) {
-    double total = scoring.score == THEORY_SINK, weighted = 0;
+static double loss(const Draw *x, const double *q, const TheoryScoring *scoring) {
+    const char *name = scoring->name;
+    double total = strcmp(name, "sink") == 0, weighted = 0;
     for (size_t j = 0; j < x->keys; j++) {
         double dot = 0, additive = 0, qq = 0, kk = 0, score;
         for (size_t i = 0; i < x->d_k; i++) {
@@ -236,18 +209,18 @@ static double loss(const Draw *x, const double *q, TheoryScoring scoring) {
             qq += q[i] * q[i];
             kk += k * k;
         }
-        score = scoring.score == THEORY_ADDITIVE  ? additive
-                : scoring.score == THEORY_COSINE  ? dot / sqrt(qq * kk)
-                : scoring.score == THEORY_SOFTCAP ? THEORY_CAP * tanh(dot / THEORY_CAP)
-                                                  : dot;
-        total += exp(score / divisor_value(scoring.divisor, x->d_k));
-        weighted += x->r[j] * exp(score / divisor_value(scoring.divisor, x->d_k));
+        score = strcmp(name, "additive") == 0  ? additive
+                : strcmp(name, "cosine") == 0  ? dot / sqrt(qq * kk)
+                : strcmp(name, "softcap") == 0 ? 30 * tanh(dot / 30)
+                                               : dot;
+        total += exp(score / divisor_value(scoring->divisor, x->d_k));
+        weighted += x->r[j] * exp(score / divisor_value(scoring->divisor, x->d_k));
     }
     return weighted / total;
 }
 
 /* A derivative by central differences of fourth order. */
-static double difference_norm(const Draw *x, TheoryScoring scoring) {
+static double difference_norm(const Draw *x, const TheoryScoring *scoring) {
     static const double steps[4] = {-2, -1, 1, 2}, factors[4] = {1, -8, 8, -1};
     const double h = 1e-3;
     double q[64], square = 0;
@@ -281,82 +254,72 @@ static void gradients_are_finite_differences(void) {
     enum { D = 64, KEYS = 9 };
     const double rounding = sizeof(real) == 8 ? 1e-7 : 1e-4;
     double q[D], v[D], k[KEYS * D], r[KEYS];
-    TheoryScoring all[8];
-    TheoryFigures f[8];
-    memcpy(all, FOUR, sizeof FOUR);
-    memcpy(all + 4, OTHERS, sizeof OTHERS);
+    TheoryScoring all[THEORY_SCORINGS];
+    TheoryFigures f[THEORY_SCORINGS];
     for (uint64_t seed = 0; seed < 24; seed++) {
         const Draw x = {seed % 3 ? seed % 3 == 1 ? 7 : D : 1, seed % 2 ? KEYS : 1, q, v, k, r};
-        double norms[8] = {0};
-        theory_measure(x.d_k, x.keys, 2, seed, 1, all, 8, f);
+        double norms[THEORY_SCORINGS] = {0};
+        theory_scorings(x.d_k, all);
+        theory_measure(x.d_k, x.keys, 2, seed, 1, all, THEORY_SCORINGS, f);
         for (size_t sample = 0; sample < 2; sample++) {
             draw_sample(&x, seed, sample);
-            for (int s = 0; s < 8; s++) norms[s] += difference_norm(&x, all[s]) / 2;
+            for (int s = 0; s < THEORY_SCORINGS; s++) norms[s] += difference_norm(&x, &all[s]) / 2;
         }
-        for (int s = 0; s < 8; s++)
+        for (int s = 0; s < THEORY_SCORINGS; s++)
             assert_close(f[s].grad_mean.value, norms[s], rounding / 100 + rounding * norms[s], "%s, d_k %zu, %zu keys",
-                         THEORY_SCORES[all[s].score], x.d_k, x.keys);
+                         all[s].name, x.d_k, x.keys);
     }
 }
 
 /* Variances are known of all but the cap's; one key is no choice, but with a sink it is; a cap far above the scores is
    none; and a cosine's derivative is 0, but for rounding, where d_k is 1. */
 static void other_scores_have_the_figures_they_should(void) {
-    TheoryFigures f[4], dot[4], one[4];
+    enum { SQRT_DK = 1, ADDITIVE = 0, COSINE, SINK, SOFTCAP };
+    TheoryFigures f[OTHERS], dot[FOUR], one[OTHERS];
     double square = 0, total = 0;
     for (double z = -9; z <= 9; z += .001) {
         square += exp(-z * z / 2) * tanh(sqrt(2) * z) * tanh(sqrt(2) * z);
         total += exp(-z * z / 2);
     }
-    assert_close(theory_exact_scoring(5, 3, OTHERS[0], 1).score_var, square / total, 1e-11, "tanh's mean square");
-    theory_measure(64, 20, 4000, 5, 1, OTHERS, 4, f);
-    theory_measure(64, 20, 4000, 5, 1, FOUR, 4, dot);
-    for (int s = 0; s < 3; s++) {
-        assert_within(f[s].score_mean, 0, "mean, %s", THEORY_SCORES[s + 1]);
-        assert_within(f[s].score_var, s ? 1 : square / total, "variance, %s", THEORY_SCORES[s + 1]);
-        assert_close(theory_exact_scoring(64, 20, OTHERS[s], 1).score_var, s ? 1 : square / total, 1e-9, "exact");
+    measure(64, 20, 4000, 5, 1, FOUR, OTHERS, f);
+    measure(64, 20, 4000, 5, 1, 0, FOUR, dot);
+    for (int s = ADDITIVE; s <= SINK; s++) {
+        assert_within(f[s].score_mean, 0, "mean of other score %d", s);
+        assert_within(f[s].score_var, s == ADDITIVE ? square / total : 1, "variance of other score %d", s);
     }
-    assert_memory_equal(&f[2].score_var, &dot[1].score_var,
-                        sizeof(Estimate)); /* a sink's scores are those of the dot product */
-    assert_true(f[3].score_var.value < dot[0].score_var.value && f[3].entropy.value > dot[0].entropy.value);
-    assert_true(isnan(theory_exact_scoring(64, 20, OTHERS[3], 1).score_var));
-    theory_measure(1, 1, 500, 5, 1, OTHERS, 4, one);
-    for (int s = 0; s < 4; s++)
-        assert_that((one[s].entropy.value > .3) == (s == 2) && (one[s].grad_rms.value > 0) == (s == 2), "one key, %s",
-                    THEORY_SCORES[s + 1]);
-    theory_measure(1, 20, 500, 5, 1, OTHERS, 4, one);
-    assert_true(isfinite(one[0].grad_rms.value) && one[0].grad_rms.value > 0);
-    assert_close(one[1].grad_rms.value, 0, 1e-5 * one[0].grad_rms.value, "a cosine of one entry is 1 or -1");
+    /* A sink's scores are those of the dot product. */
+    assert_memory_equal(&f[SINK].score_var, &dot[SQRT_DK].score_var, sizeof(Estimate));
+    assert_true(f[SOFTCAP].score_var.value < dot[0].score_var.value && f[SOFTCAP].entropy.value > dot[0].entropy.value);
+    measure(1, 1, 500, 5, 1, FOUR, OTHERS, one);
+    for (int s = 0; s < OTHERS; s++)
+        assert_that((one[s].entropy.value > .3) == (s == SINK) && (one[s].grad_rms.value > 0) == (s == SINK),
+                    "one key, other score %d", s);
+    measure(1, 20, 500, 5, 1, FOUR, OTHERS, one);
+    assert_true(isfinite(one[ADDITIVE].grad_rms.value) && one[ADDITIVE].grad_rms.value > 0);
+    assert_close(one[COSINE].grad_rms.value, 0, 1e-5 * one[ADDITIVE].grad_rms.value,
+                 "a cosine of one entry is 1 or -1");
 }
 
 static void threads_and_company_change_no_bit(void) {
-    TheoryFigures one[4], other[4], alone;
-    TheoryExact exact = theory_exact(37, 9, 2, 1), exact_3 = theory_exact(37, 9, 2, 3);
-    theory_measure(37, 9, 333, 21, 1, FOUR, 4, one);
+    TheoryFigures one[THEORY_SCORINGS], other[THEORY_SCORINGS], alone;
+    measure(37, 9, 333, 21, 1, 0, THEORY_SCORINGS, one);
     for (size_t threads = 2; threads <= 7; threads++) {
-        theory_measure(37, 9, 333, 21, threads, FOUR, 4, other);
+        measure(37, 9, 333, 21, threads, 0, THEORY_SCORINGS, other);
         assert_memory_equal(one, other, sizeof one);
     }
-    for (int s = 0; s < 4; s++) {
-        theory_measure(37, 9, 333, 21, 2, &FOUR[s], 1, &alone);
+    for (size_t s = 0; s < THEORY_SCORINGS; s++) {
+        measure(37, 9, 333, 21, 2, s, 1, &alone);
         assert_memory_equal(&one[s], &alone, sizeof alone);
     }
-    theory_measure(37, 9, 333, 21, 1, OTHERS, 4, one);
-    theory_measure(37, 9, 333, 21, 5, OTHERS, 4, other);
-    assert_memory_equal(one, other, sizeof one);
-    theory_measure(37, 9, 333, 21, 2, &OTHERS[0], 1, &alone);
-    assert_memory_equal(&one[0], &alone, sizeof alone);
-    theory_measure(37, 9, 333, 21, 1, FOUR, 4, one);
-    theory_measure(37, 9, 333, 22, 1, FOUR, 4, other);
+    measure(37, 9, 333, 22, 1, 0, FOUR, other);
     for (int k = 0; k < FIGURES; k++)
         assert_that(figure(&one[1], k).value != figure(&other[1], k).value, "%s of another seed", NAMES[k]);
-    assert_memory_equal(&exact, &exact_3, sizeof exact);
 }
 
 static void too_much_is_refused(void) {
     TheoryFigures f;
-    assert_fails(STATUS_FAILED, "GB of memory for 1000 threads",
-                 theory_measure(THEORY_DK_MAX, THEORY_KEYS_MAX, 2, 1, 1000, FOUR, 1, &f));
+    assert_fails(STATUS_FAILED, "the keys and samples need ",
+                 measure(THEORY_DK_MAX, THEORY_KEYS_MAX, 2, 1, 1000, 0, 1, &f));
 }
 
 int main(void) {
@@ -364,7 +327,7 @@ int main(void) {
         return RUN_TESTS(TEST(gradients_are_finite_differences), TEST(other_scores_have_the_figures_they_should));
     return RUN_TESTS(TEST(normals_in_blocks_are_the_numbers_one_by_one), TEST(softmax_rows),
                      TEST(one_key_has_nothing_to_choose), TEST(a_large_divisor_gives_uniform_weights),
-                     TEST(saturated_weights_leave_two_keys), TEST(two_keys_are_integrals), TEST(any_number_of_keys),
+                     TEST(saturated_weights_leave_two_keys), TEST(two_keys_are_integrals),
                      TEST(errors_are_standard_errors), TEST(gradients_are_finite_differences),
                      TEST(other_scores_have_the_figures_they_should), TEST(threads_and_company_change_no_bit),
                      TEST(too_much_is_refused));

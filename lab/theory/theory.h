@@ -7,27 +7,22 @@
 
 #include <stdint.h>
 
-#include "base/command.h"
 #include "lab/statistics.h"
 #include "model/attention.h"
 
-/* Ways to score, whose names are in THEORY_SCORES. */
-typedef enum {
-    THEORY_DOT,
-    THEORY_ADDITIVE, /* v.tanh(q + k_j), v ~ N(0, 1/d_k) (Bahdanau, Cho and Bengio 2015) */
-    THEORY_COSINE,   /* q.k_j / (|q| |k_j|) (Henry et al. 2020) */
-    THEORY_SINK,     /* q.k_j, and one more key whose score and value are 0 */
-    THEORY_SOFTCAP,  /* X tanh(q.k_j / X), X = THEORY_CAP (Gemma Team 2024; 30 as in Grok-1) */
-    THEORY_SCORE_COUNT
-} TheoryScore;
-extern const char *const THEORY_SCORES[THEORY_SCORE_COUNT];
-#define THEORY_CAP 30.0
-
+/* A way to score. */
 typedef struct {
-    ScaleDivisor divisor;
-    TheoryScore score;
+    const char *name;     /* "dot" */
+    ScaleDivisor divisor; /* what its scores are divided by */
+    AttentionConfig
+        attention; /* what makes it another way than the dot product; the sizes and the divisor are not set */
 } TheoryScoring;
 
+/* The scorings of each d_k: four divisors of the dot product, and then the other ways to score. */
+enum { THEORY_DIVISORS = 4, THEORY_SCORINGS = 8 };
+void theory_scorings(size_t d_k, TheoryScoring scorings[THEORY_SCORINGS]);
+
+/* The figures of a scoring, in the order of the columns of --csv. */
 typedef struct {
     Estimate score_mean, score_var;            /* mean and variance of the divided scores, without a sink's */
     Estimate entropy;                          /* entropy of a row of weights, in nats */
@@ -43,19 +38,3 @@ enum { THEORY_DK_MAX = 65536, THEORY_KEYS_MAX = 1 << 20, THEORY_SAMPLES_MAX = 10
    returns early and leaves the figures unset. */
 void theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
                     const TheoryScoring *scorings, size_t count, TheoryFigures *figures);
-
-/* The exact values of these figures, as far as they are known: integrals, to about seven digits, for any number of
-   keys. */
-typedef struct {
-    double score_var;  /* d_k / divisor^2; the mean is 0 */
-    double entropy;    /* nats */
-    double max_weight; /* mean of a row's largest weight */
-    double grad_rms;   /* root of the mean of |dL/dq|^2 */
-} TheoryExact;
-
-/* Computes them, for d_k and keys >= 1 and divisor > 0. This takes up to a second where the standard deviation of the
-   scores, sqrt(d_k) / divisor, is 32, and longer with its square. */
-TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads);
-
-/* Computes them for any scoring. A figure that is not known is NAN. */
-TheoryExact theory_exact_scoring(size_t d_k, size_t keys, TheoryScoring scoring, size_t threads);

@@ -124,7 +124,7 @@ bool owner_parse(const char *text, Owner *o) {
 
 static void own_host(char host[128]) {
     memset(host, 0, 128);
-    if (gethostname(host, 127) != 0 || !*host) strcpy(host, "-");
+    if (gethostname(host, 127) != 0 || !*host) memcpy(host, "-", 2);
 }
 
 /* Raises the error for a directory that another process holds. */
@@ -215,7 +215,7 @@ static void write_owner(const Directory *d) {
     const time_t now = time(NULL);
     struct tm utc;
     own_host(host);
-    strftime(start, sizeof start, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    (void)strftime(start, sizeof start, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     const int length = snprintf(text, sizeof text, "host %s\nprocess %ld\nstart %s\n", host, (long)getpid(), start);
     errno = ENOSPC; /* the reason of a write that is cut short, which sets none */
     if (ftruncate(d->owner, 0) != 0 || pwrite(d->owner, text, (size_t)length, 0) != length)

@@ -147,6 +147,7 @@ char *program_path(void) {
     uint32_t size = sizeof found;
     if (_NSGetExecutablePath(found, &size) == 0) path = realpath(found, NULL);
 #else
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): getauxval returns addresses as numbers. */
     const char *const names[] = {(const char *)getauxval(AT_EXECFN), "/proc/self/exe"};
     for (size_t i = 0; i < 2 && !path; i++) path = names[i] ? realpath(names[i], NULL) : NULL;
 #endif

@@ -1,6 +1,6 @@
-/* The directory of a run, a sweep or theory: where it may be made, and its run.json.
+/* The directory of a run or a sweep: where it may be made, and its run.json.
 
-   Existing results are never removed. --force moves the directory of a run, a sweep or theory to the first free name of
+   Existing results are never removed. --force moves the directory of a run or a sweep to the first free name of
    PATH.old, PATH.old-2, PATH.old-3, ... It stays there, also if the new results never begin. What can be refused is
    refused before.
 

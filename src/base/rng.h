@@ -17,7 +17,7 @@ typedef enum {
     RNG_THEORY = 5,
     RNG_RECALL = 6,
     RNG_RECALL_VALIDATION = 7,
-    RNG_ORDER = 8,
+    RNG_SHUFFLE = 8,
 } RngPurpose;
 
 /* One stream of numbers, for one purpose and one `stream` (a tensor, a step, a layer). */

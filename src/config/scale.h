@@ -1,5 +1,5 @@
 /* The number under Q K^T. This is the one place that turns a way of scaling into a divisor: the plain engine divides by
-   it, and everything else multiplies by 1 / divisor. Source: Vaswani et al. 2017, equation 1, which divides by
+   it, and the fast engine multiplies by 1 / divisor. Source: Vaswani et al. 2017, equation 1, which divides by
    sqrt(d_k). */
 #pragma once
 
@@ -23,7 +23,8 @@ extern const char *const SCALE_NAMES[];
 /* Returns the divisor: sqrt(d_k), 1, d_k, 2 sqrt(d_k), sqrt(d_model) or the number. */
 double divisor_value(ScaleDivisor divisor, size_t d_k);
 
-/* Reads one of SCALE_NAMES or a number within the bounds, as in a config. Returns false if it is neither. */
+/* Reads one of SCALE_NAMES or a number within the bounds, as in a config. Returns false if it is neither. The number of
+   SCALE_SQRT_DMODEL is left to config_load. */
 bool scale_parse(const char *text, ScaleDivisor *divisor);
 /* Writes a divisor as scale_parse reads it. */
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity);

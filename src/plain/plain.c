@@ -1,7 +1,8 @@
 /* The forward and backward pass of a training step, as the papers write it. After it a step updates the parameters
-   (`adamw` in src/train/optimizer.c). Read this file from top to bottom. The layers come in the order of the network,
-   each forward function with its backward function right below. Then come the two kinds of block, and the decoder. The
-   code is simple and slow. `train.engine = plain` trains with it, and the tests compare the fast engine with it.
+   (`optimizer_step` in src/train/optimizer.c, which calls `adamw` in src/ops/update.c). Read this file from top to
+   bottom. The layers come in the order of the network, each forward function with its backward function right below.
+   Then come the two kinds of block, and the decoder. The code is simple and slow. `train.engine = plain` trains with
+   it, and the tests compare the fast engine with it.
 
    The derivations are in docs/backward.md. They all use the chain rule: if y = f(x), the backward function gets dy =
    dL/dy and adds dL/dx = dy df/dx to dx. It adds the gradients of the weights in the same way. So an array that is

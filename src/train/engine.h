@@ -1,8 +1,9 @@
 /* The passes of training and of the validation loss, by the engine that train.engine names: the fast one
    (model/transformer.h) or the plain one (plain/plain.h). Both work on the parameters, gradients and losses of one
    model, so optimizer and checkpoints do not depend on the engine; sampling and everything that shows attention uses
-   the fast one. Then the two halves of a training step, its gradients and its update: for the loop, for bench, and for
-   the comparison with PyTorch. */
+   the fast one. Then the two halves of a training step, its gradients and its update, as everything that trains calls
+   them. Shards, slices and passes are defined in model/transformer.h and ranks/shards.h; a newcomer may read "shard" as
+   half of a batch. */
 #pragma once
 
 #include "data/corpus.h"

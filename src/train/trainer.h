@@ -63,7 +63,7 @@ void trainer_make_arrays(Trainer *trainer);
 Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t override_count,
                         const TrainOptions *options);
 /* Resumes the run in options->out, which must have been started with this config, that of the file `path`. Starts it if
-   there is none. */
+   there is none. A symbolic link at that place is refused. */
 Trainer *trainer_start_or_resume(const Config *config, const char *path, const TrainOptions *options);
 
 /* The parts of the loop. Each works on the step trainer->state.step.

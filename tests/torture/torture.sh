@@ -24,7 +24,7 @@ swept        | partly  | resume run --quiet                                     
 begin        | nothing | tiny.ini --out run --resume --quiet                     | resumes tiny.ini --resume
 line         | prepared | run/configs/seed=1.ini --out run/seed=1 --threads 1 --quiet --resume | becomes begun
 prepare      | nothing | sweep sweep.ini --prepare --out run --quiet             | becomes prepared
-tables       | shared  | sweep run --tables --quiet                              | continues
+tables       | mixed   | sweep run --tables --quiet                              | continues
 report       | whole   | report run                                              | reads
 why          | whole   | why run                                                 | reads
 compare      | swept   | why run                                                 | reads
@@ -33,7 +33,7 @@ sample       | whole   | sample run --tokens 20 --seed 1                        
 attend       | whole   | attend run --text keys --out picture.png                | reads
 show         | whole   | attend run --text keys --show                           | reads
 check        | nothing | sweep sweep.ini --dry-run                               | reads
-theory       | nothing | theory --d-k 4 --keys 3 --samples 4 --out run --quiet   | measures
+theory       | nothing | theory --d-k 4 --keys 3 --samples 4 --csv               | reads
 gradcheck    | nothing | gradcheck tiny.ini --quiet                              | reads
 bench        | nothing | bench tiny.ini --seconds 0.01 --json                    | times'
 
@@ -83,25 +83,17 @@ must_become() {
 whole_or_old_page() { [ ! -f "$1" ] || [ "$(tail -c 8 "$1")" = "</html>" ] || fault "a cut page: $1"; }
 
 check_after() { # STATUS BEFORE COMMAND AFTER
-    reference=$(echo "$2" | sed 's/partly/swept/; s/shared/swept/; s/half/whole/; s/nothing/whole/')
+    reference=$(echo "$2" | sed 's/partly/swept/; s/mixed/swept/; s/half/whole/; s/nothing/whole/')
     case $4 in "resumes sweep"*) reference=swept ;; becomes*) reference=${4#becomes } ;; esac
     whole_or_old_page run/report.html
     case $1$4 in
-    0times | 0measures) ;;
+    0times) ;;
     0reads) [ ! -d run ] || [ "$(digest run)" = "$(cat "$work/$reference.digest")" ] || fault "status 0, and other results" ;;
     0*) [ "$(digest run)" = "$(cat "$work/$reference.digest")" ] || fault "status 0, and other results" ;;
     esac
     case $4 in
     times) # its output differs each time
         [ "$(listing)" = "$(cd "$work/$2" && listing)" ] || fault "files have changed" ;;
-    measures) # the figures are whole, and lack a page at most, or nothing has begun
-        [ "$1" != 0 ] || [ "$(output "$here/said.out")" = "$(output "$work/$name.out")" ] || fault "status 0, and another output"
-        if [ -f run/run.json ]; then again="report run"; else again=$3; fi
-        # shellcheck disable=SC2086 # a list of words
-        "$train" $again >"$here/said.out" 2>"$here/said" || fault "afterwards this fails: $again"
-        cmp -s run/theory.csv "$work/theory.csv" || fault "other figures"
-        whole_or_old_page run/report.html
-        ;;
     reads)
         [ "$(listing)" = "$(cd "$work/$2" && listing)" ] || fault "files have changed"
         # of a sweep, why leaves out a run whose log it cannot read, and says so
@@ -192,10 +184,10 @@ CONFIG
         (cd "${words%% *}" && "$train" ${words#* } --out run --quiet >/dev/null) || exit 1
     done
     (cd partly && cp -a ../swept/run . && rm -r "run/seed=2") || exit 1
-    (cd prepared && "$train" sweep sweep.ini --prepare --out run --quiet >/dev/null) && cp -a prepared shared &&
+    (cd prepared && "$train" sweep sweep.ini --prepare --out run --quiet >/dev/null) && cp -a prepared mixed &&
         cp -a prepared begun && (cd begun && "$train" run/configs/seed=1.ini --out run/seed=1 --threads 1 --quiet >/dev/null) &&
-        cp -a begun shared && (cd shared && "$train" resume run --jobs 1 --quiet >/dev/null) || exit 1
-    for name in whole swept prepared shared begun; do (cd $name && digest run) >$name.digest; done
+        cp -a begun mixed && (cd mixed && "$train" resume run --jobs 1 --quiet >/dev/null) || exit 1
+    for name in whole swept prepared mixed begun; do (cd $name && digest run) >$name.digest; done
     cp -a half resumed # once, so that what a failing trial is compared with was made by a resume as well
     (cd resumed && "$train" resume run --set train.steps=4 --quiet && digest run | cmp - ../whole.digest) >/dev/null || {
         echo "FAILED: an undisturbed resume ends with other results" && exit 1
@@ -209,7 +201,6 @@ count() { # NAME KIND
     REFUSE=$2 REFUSE_CALL=0 REFUSE_STATE=$work/counted/said.state REFUSE_PLACES=$work/places.$1.$2 LD_PRELOAD=$library \
         "$train" $(field "$1" 3) >"$work/$1.out" 2>/dev/null || { echo "FAILED: $1, undisturbed" && exit 1; }
     [ ! -f picture.png ] || cp picture.png "$work/$1.png"
-    [ ! -f run/theory.csv ] || cp run/theory.csv "$work/theory.csv"
     cd "$work" || exit 1
 }
 

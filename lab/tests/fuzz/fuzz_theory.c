@@ -1,5 +1,5 @@
-/* theory.csv and run.json of theory, as its page reads them. The first line of the input names the file that the rest
-   replaces (fuzz_put_changed). */
+/* theory.csv, and run.json, which 0.6.0 wrote beside it, as the page of theory reads them. The first line of the input
+   names the file that the rest replaces (fuzz_put_changed). */
 #include "lab/report/report.h"
 #include "run.h"
 
