@@ -134,11 +134,6 @@ static void set_option(const Option *o, const char *last_word) {
     set_value(o, optarg);
 }
 
-void command_check_force(bool force, const char *out) {
-    if (force && !out)
-        usage_error("--force replaces the directory that --out names: add --out DIR, or leave --force out");
-}
-
 void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
     Option options[OPTIONS_MAX];
     struct option names[OPTIONS_MAX + 1] = {0};
@@ -164,7 +159,8 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
         usage_error("nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
                     verb->name ? "" : ", for example ", verb->name ? "" : program_name,
                     verb->name ? "" : " configs/dk64_scaled.ini");
-    command_check_force(command->force, command->out);
+    if (command->force && !command->out)
+        usage_error("--force replaces the directory that --out names: add --out DIR, or leave --force out");
 }
 
 char *command_word(const char *word) {

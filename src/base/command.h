@@ -89,9 +89,6 @@ char *command_word(const char *word);
 /* Returns the number of threads: --threads, or one per processor. */
 size_t command_threads(const Command *command);
 
-/* Raises an error of status STATUS_USAGE for --force without --out, which would replace nothing. */
-void command_check_force(bool force, const char *out);
-
 /* verb_usage returns "./train sweep CONFIG.ini [options]", valid until the next call. verb_print_help prints that,
    what the verb does, and its options. */
 const char *verb_usage(const Verb *verb);
