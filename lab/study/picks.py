@@ -64,14 +64,15 @@ def main(sweep, heads):
     with open(sweep / "summary.csv", encoding="utf-8") as file:
         runs = list(csv.DictReader(file))
     rows = {run["run"]: [by_head(sweep / run["run"])] if heads else list(by_step(sweep / run["run"])) for run in runs}
+    keys = list(runs[0])[1 : list(runs[0]).index("divisor")]  # the swept ones
     columns = list(rows[runs[0]["run"]][0])
     steps = columns[:1] if not heads else []  # the step is a setting, and stands before the result
-    print("run,scale_divisor,seed", *steps, "result", *columns[len(steps) :], sep=",")
+    print("run", *keys, *steps, "result", *columns[len(steps) :], sep=",")
     for run in runs:
         for row in rows[run["run"]]:
             values = [text(value) for value in row.values()]
             before, after = values[: len(steps)], values[len(steps) :]
-            print(run["run"], run["scale_divisor"], run["seed"], *before, run["result"], *after, sep=",")
+            print(run["run"], *(run[key] for key in keys), *before, run["result"], *after, sep=",")
 
 
 if __name__ == "__main__":
