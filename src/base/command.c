@@ -164,14 +164,14 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
 }
 
 char *command_word(const char *word) {
+    if (*word && !strpbrk(word, " \t\n!\"#$&'()*;<>?[\\]^`{|}~")) return memory_copy_text(word, strlen(word));
     char *text = memory_make(4 * strlen(word) + 3, 1, "a word"), *end = text;
-    if (*word && !strpbrk(word, " \t\n!\"#$&'()*;<>?[\\]^`{|}~")) return strcpy(text, word);
     *end++ = '\'';
     for (; *word; word++) {
         if (*word == '\'') end = stpcpy(end, "'\\'"); /* ends the quotation; the mark that follows begins the next */
         *end++ = *word;
     }
-    strcpy(end, "'");
+    *end = '\'';
     return text;
 }
 
