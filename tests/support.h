@@ -128,6 +128,21 @@ static inline void random_tokens(int32_t *tokens, size_t count, size_t V) {
     Rng rng = rng_make(20240607, RNG_BATCH, support_stream++);
     for (size_t i = 0; i < count; i++) tokens[i] = (int32_t)rng_below(&rng, i, V);
 }
+/* A text in memory: print_into opens its stream, and what_was_printed closes it and returns the text, a block. */
+static char *support_text;
+static size_t support_size;
+static FILE *support_out;
+static inline FILE *print_into(void) {
+    support_out = open_memstream(&support_text, &support_size);
+    assert_non_null(support_out);
+    return support_out;
+}
+static inline char *what_was_printed(void) {
+    assert_int_equal(fclose(support_out), 0);
+    char *text = memory_copy_text(support_text, support_size);
+    free(support_text);
+    return text;
+}
 /* Each test's teardown: frees all that it made, and removes the protects that a failed assertion did not end. */
 static inline int support_release(void **state) {
     (void)state;

@@ -142,23 +142,17 @@ static void what_is_refused(void) {
 }
 
 static void help(void) {
-    char *text;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    assert_non_null(stream);
     const Verb verb = {.name = "verb", .what = "Does it.", .options = OPTIONS + 5, .takes_set = true};
-    verb_print_help(&verb, stream);
-    assert_int_equal(fclose(stream), 0);
-    assert_string_equal(text, "usage: ./train verb [options]\nDoes it.\n\n"
-                              "  --seed S           as large as it gets\n"
-                              "  --number A-VERY-LONG-NAME\n"
-                              "                     with a point\n"
-                              "  --set SECTION.KEY=VALUE\n"
-                              "                     set a key of the config; may be repeated\n"
-                              "  --threads N        threads (default: one per processor)\n"
-                              "  -q, --quiet        no messages and no progress line\n"
-                              "  -h, --help         print this text\n");
-    free(text);
+    verb_print_help(&verb, print_into());
+    assert_string_equal(what_was_printed(), "usage: ./train verb [options]\nDoes it.\n\n"
+                                            "  --seed S           as large as it gets\n"
+                                            "  --number A-VERY-LONG-NAME\n"
+                                            "                     with a point\n"
+                                            "  --set SECTION.KEY=VALUE\n"
+                                            "                     set a key of the config; may be repeated\n"
+                                            "  --threads N        threads (default: one per processor)\n"
+                                            "  -q, --quiet        no messages and no progress line\n"
+                                            "  -h, --help         print this text\n");
 }
 
 /* The program's name is shown as it was typed, without directories if that is long, and made plain. */

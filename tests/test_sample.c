@@ -33,16 +33,8 @@ static void fix_logits(void) {
 
 /* The text drawn after a prompt. */
 static char *sample(const int32_t *prompt, size_t count, SampleOptions options) {
-    char *buffer = NULL;
-    size_t size;
-    FILE *out = open_memstream(&buffer, &size);
-    assert_non_null(out);
-    bool done = sample_text(&model, &vocabulary, prompt, count, &options, window, out);
-    assert_int_equal(fclose(out), 0);
-    assert_true(done);
-    char *text = memory_copy_text(buffer, size);
-    free(buffer);
-    return text;
+    assert_true(sample_text(&model, &vocabulary, prompt, count, &options, window, print_into()));
+    return what_was_printed();
 }
 
 /* Decodes a sampled text into ids. */

@@ -41,10 +41,8 @@ static void runs_are_runs_by_themselves(void) {
 
 /* A terminal shows one line that fits about all runs, and a line for each run that has ended. */
 static void one_progress_line(void) {
-    char *text;
-    size_t size, widest = 0;
-    Progress progress = {.stream = open_memstream(&text, &size), .terminal = true, .last = -INFINITY};
-    assert_non_null(progress.stream);
+    size_t widest = 0;
+    Progress progress = {.stream = print_into(), .terminal = true, .last = -INFINITY};
     CONFIGURE(FOUR);
     const SweepOptions options = {.threads = 4,
                                   .out = in("sweep"),
@@ -55,13 +53,12 @@ static void one_progress_line(void) {
     setenv("TERM", "xterm", 1);
     assert_int_equal(sweep_run(&config, &axes, &options, table), 0);
     fclose(table);
-    fclose(progress.stream);
+    char *text = what_was_printed();
     assert_non_null(strstr(text, ": 4 runs, 4 at a time with 1 thread each\n"));
     assert_non_null(strstr(text, "3 of 4 runs ended, 1 running   step 36/48"));
     assert_non_null(strstr(text, "[4/4] scale_divisor=none+seed=2: val "));
     for (char *rest = text, *line; (line = strsep(&rest, "\n\r\033")) != NULL;)
         if (strlen(line) > widest && !strstr(line, "sweeping")) widest = strlen(line);
-    free(text);
     assert_in_range(widest, 20, 80); /* the path of the test's own directory may be longer */
 }
 
