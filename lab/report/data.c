@@ -244,7 +244,9 @@ static void note_damaged(const Sweep *s, Json *notes) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         char note[RUN_NAME + 1200];
         if (run->state != RUN_DAMAGED) continue;
-        snprintf(note, sizeof note, "The run %s is in no mean: %s.", run->name, run->message);
+        snprintf(note, sizeof note,
+                 s->axes.count ? "The run %s is in no mean: %s." : "The logs of %s are left out: %s.", run->name,
+                 run->message);
         js_append(notes, js_text(note));
     }
 }

@@ -57,7 +57,7 @@ static void check_config(const Sweep *s, SweepRun *run) {
     Error why;
     path_join(path, run->directory, "run.json");
     path_join(trained.path, run->directory, "config.ini");
-    if (!path_exists(path) || !path_exists(trained.path) || run->state == RUN_DAMAGED) return;
+    if (!path_exists(path) || run->state == RUN_DAMAGED) return;
     const char *text = js_as_text(js_get(run_description_load(run->directory), "corpus")),
                *wanted = js_as_text(js_get(s->description, "corpus"));
     if (text && wanted && strcmp(text, wanted) != 0) sweep_note(run, RUN_DAMAGED, "it was trained on another text");

@@ -31,9 +31,10 @@ void sweep_note(SweepRun *run, SweepRunState state, const char *why) {
     text_clip(why, sizeof run->message - 4, run->message, sizeof run->message);
 }
 
+/* Reads how the run ended. While it has not, its state stays: it may have failed since, before it trained. */
 static void read_state(SweepRun *run, const Json *json) {
     const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));
-    if (!result || strcmp(result, "running") == 0) return;
+    if (!result || strcmp(result, "running") == 0 || strcmp(result, "interrupted") == 0) return;
     sweep_note(run, RUN_NOT_FINISHED, error ? error : "");
     for (SweepRunState state = RUN_FINISHED; state <= RUN_FAILED; state++)
         if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;

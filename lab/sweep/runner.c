@@ -151,6 +151,7 @@ static void report_end(const Sweep *s, const SweepRun *run) {
 static void judge(const Sweep *s, SweepRun *run, int status) {
     const bool refused = WIFEXITED(status) && WEXITSTATUS(status) == STATUS_USAGE;
     sweep_read_run(run);
+    if (stopped_by(status) && run->state == RUN_FAILED) sweep_note(run, RUN_NOT_FINISHED, ""); /* it failed before */
     if (stopped_by(status) || run->state == RUN_DIVERGED) return;
     if (run->state == RUN_FINISHED && status == 0) return;
     if (refused && sweep_find_holder(run)) return;

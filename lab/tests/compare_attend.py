@@ -11,8 +11,11 @@ neither additive scores nor a learned LayerNorm of queries and keys nor rounding
 """
 
 import sys
+from pathlib import Path
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/fixtures"))
 from make_fixtures import attention, attention_parameters, multiplier_of, options
 from x_transformers.attend import Attend
 from x_transformers.x_transformers import MultiheadRMSNorm, l2norm

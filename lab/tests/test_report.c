@@ -155,7 +155,7 @@ static void damaged_files(void) {
     train("run", 1);
     set_text("run/metrics.csv", "\n2,", "\nx,");
     report();
-    assert_noted("is in no mean: ");
+    assert_noted("The logs of ");
     assert_noted("metrics.csv");
     set_text("run/metrics.csv", "\nx,", "\n2,");
     set_text("run/attention/step000002.safetensors", "\"step\":\"2\"", "\"step\":\"3\"");

@@ -116,6 +116,23 @@ static void changes_are_refused(void) {
     resumes("sweep");
 }
 
+/* A run that was interrupted, and that cannot be resumed, has failed, as often as it is tried. */
+static void resumed_in_vain(void) {
+    CONFIGURE(FOUR);
+    sweep("sweep", 2);
+    assert_true(shell("cd sweep/*none+seed=1 && sed -i 's/\"finished\"/\"interrupted\"/' run.json && "
+                      "mv checkpoint/last.safetensors ../kept"));
+    for (int again = 0; again < 2; again++) {
+        assert_fails(STATUS_FAILED, "1 of 4 runs failed; scale_divisor=none+seed=1: ", resume(NULL, "sweep"));
+        const char *csv = contents(in("sweep/summary.csv"), NULL);
+        assert_non_null(strstr(csv, "\nscale_divisor=none+seed=1,none,1,1,failed,"));
+        assert_result("sweep", "failed");
+    }
+    assert_true(shell("cd sweep/*none+seed=1 && mv ../kept checkpoint/last.safetensors"));
+    resumes("sweep");
+    assert_result("sweep", "finished");
+}
+
 /* The table of a finished sweep is made again from what its runs left, to the byte; nothing is trained. */
 static void made_again(void) {
     CONFIGURE(FOUR);
@@ -149,6 +166,7 @@ static void damaged_runs(void) {
         {": >run.json", "run.json is no valid JSON"},
         {"echo { >run.json", "run.json is no valid JSON"},
         {"echo '{\"program\": \"another\"}' >run.json", "is not a run.json of this program"},
+        {"rm config.ini", "cannot read config"},
         {"rm config.ini && mkdir config.ini", "cannot read config"},
         {"rm config.ini && mkfifo config.ini", "cannot read config"},
         {"rm vocab.json && mkfifo vocab.json", NULL},
@@ -453,8 +471,8 @@ int main(void) {
     for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
     return RUN_TESTS(SWEEP_TEST(failures_are_the_runs_own), SWEEP_TEST(what_is_not_ours_stays),
                      SWEEP_TEST(changes_are_refused), SWEEP_TEST(made_again), SWEEP_TEST(damaged_runs),
-                     SWEEP_TEST(killed_anywhere), SWEEP_TEST(a_run_cannot_be_dropped), SWEEP_TEST(one_value),
-                     SWEEP_TEST(a_killed_parent), SWEEP_TEST(started_twice), SWEEP_TEST(results_that_cannot_be_written),
-                     SWEEP_TEST(pages_of_killed_runs), SWEEP_TEST(stopped_at_birth), SWEEP_TEST(signals_reach_all),
-                     SWEEP_TEST(stopped_and_continued));
+                     SWEEP_TEST(resumed_in_vain), SWEEP_TEST(killed_anywhere), SWEEP_TEST(a_run_cannot_be_dropped),
+                     SWEEP_TEST(one_value), SWEEP_TEST(a_killed_parent), SWEEP_TEST(started_twice),
+                     SWEEP_TEST(results_that_cannot_be_written), SWEEP_TEST(pages_of_killed_runs),
+                     SWEEP_TEST(stopped_at_birth), SWEEP_TEST(signals_reach_all), SWEEP_TEST(stopped_and_continued));
 }

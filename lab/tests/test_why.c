@@ -165,6 +165,7 @@ static void unfinished_runs(void) {
     put_log("run/metrics.csv", LOG_METRICS, "@");
     read_run("run");
     assert_said("Nothing was logged.");
+    assert_said("metrics.csv or attention.csv is not as the run left it");
     assert_false(says("nats per"));
     /* A log that is damaged, and a step with fewer rows than there are heads. */
     set_text("run/config.ini", "heads = 2\n", "heads = 3\n");

@@ -187,6 +187,8 @@ static void read_log(void *of_run) {
     l->table = table;
 }
 
+static void check_logs(void *run) { run_check_logs(((const Run *)run)->directory); }
+
 /* Says which log is left out. */
 static void say_damage(const Error *damage, Why *why) {
     if (damage->status != STATUS_USAGE) error_raise_again(damage);
@@ -206,12 +208,13 @@ void why_run(const char *directory, Why *why) {
     run_ngram_losses(directory, figures.baselines);
     const size_t heads = run.config.model.layers * run.config.model.heads;
     LogOfRun metrics = {run.directory, LOG_METRICS, 0, {0}}, attention = {run.directory, LOG_ATTENTION, heads, {0}};
-    Error damage[2];
+    Error damage[2], change;
     const bool has_metrics = protect(read_log, &metrics, &damage[0]),
                has_attention = protect(read_log, &attention, &damage[1]);
-    figures.metrics = metrics.table;
-    figures.attention = attention.table;
+    const bool unchanged = !has_metrics || !has_attention || protect(check_logs, &run, &change);
+    if (unchanged) figures.metrics = metrics.table, figures.attention = attention.table;
     why_figures(&figures, why);
     if (!has_metrics) say_damage(&damage[0], why);
     if (!has_attention) say_damage(&damage[1], why);
+    if (!unchanged) say_damage(&change, why);
 }

@@ -61,6 +61,8 @@ static void check_place(const char *path, bool force) {
     struct stat info;
     if (!path_find(path)) return;
     const bool unused = results_unused(path);
+    if (!unused && !force && stat(path, &info) == 0 && S_ISDIR(info.st_mode) && directory_held(path))
+        directory_check_free(path); /* the reason of a run that has just begun (--resume, twice at once) */
     if (!unused && !force) in_the_way(path);
     if (!unused && (lstat(path, &info) != 0 || S_ISLNK(info.st_mode)))
         usage_error("%s is a symbolic link, which --force does not move: name the directory itself", path);
