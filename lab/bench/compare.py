@@ -116,7 +116,7 @@ def compare(config, options, versions):
     settings = [word for pair in options.set for word in ("--set", pair)]
     resolved, parameters = dry_run(options.train, config, settings)
     if not resolved["corpus"]:  # the built-in one
-        resolved["corpus"] = str(HERE.parent / "data" / "sallow_reach.txt")
+        resolved["corpus"] = str(HERE.parents[1] / "data" / "sallow_reach.txt")
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump({"config": resolved, "threads": options.threads}, file)
         file.flush()
