@@ -24,7 +24,6 @@ from pathlib import Path
 
 from compare import dry_run, environment, machine
 
-HERE = Path(__file__).resolve().parent
 # task -> target, config of ours, recipes of PyTorch: config, then what is different in it
 TASKS = {
     "cpu": (1.915, "configs/fast_cpu.ini", {

@@ -46,7 +46,7 @@ def main():
     failed = ran = 0
     printed, skipped = "", False
     with tempfile.TemporaryDirectory() as directory:
-        for name in ("train", "configs", "data", "docs"):
+        for name in ("train", "configs", "data", "docs", "lab"):
             Path(directory, name).symlink_to(ROOT / name)
         blocks = BLOCK.findall((ROOT / "lab/docs/lesson.md").read_text(encoding="utf-8"))
         for kind, text in blocks:
