@@ -147,9 +147,11 @@ char *program_path(void) {
     uint32_t size = sizeof found;
     if (_NSGetExecutablePath(found, &size) == 0) path = realpath(found, NULL);
 #else
+#ifdef __linux__
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): getauxval returns addresses as numbers. */
-    const char *const names[] = {(const char *)getauxval(AT_EXECFN), "/proc/self/exe"};
-    for (size_t i = 0; i < 2 && !path; i++) path = names[i] ? realpath(names[i], NULL) : NULL;
+    path = realpath((const char *)getauxval(AT_EXECFN), NULL);
+#endif
+    if (!path) path = realpath("/proc/self/exe", NULL);
 #endif
     return path;
 }
