@@ -109,6 +109,9 @@ static void print_missing(const Sweep *s, FILE *out) {
     }
 }
 
+#ifdef __APPLE__
+#define st_mtim st_mtimespec /* as POSIX names it */
+#endif
 static double time_of(const struct stat *file) {
     return (double)file->st_mtim.tv_sec + 1e-9 * (double)file->st_mtim.tv_nsec;
 }
