@@ -1,6 +1,6 @@
-/* What limits products by AMX's tiles (lab/docs/bench.md): how fast they are in registers, how long the first ones
-   take after a pause, and the clock at which tiles of zeros and of random numbers are multiplied. Two threads do the
-   same; printed are medians of the first.
+/* Measures what limits products by AMX's tiles (lab/docs/bench.md): how fast they are in registers, how long the first
+   ones take after a pause, and the clock at which tiles of zeros and of random numbers are multiplied. Two threads do
+   the same; printed are medians of the first.
 
        gcc -O2 -fopenmp -march=sapphirerapids lab/bench/amx.c -o /tmp/amx && OMP_PROC_BIND=true /tmp/amx */
 #include <immintrin.h>

@@ -8,6 +8,7 @@
 #include <omp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -87,7 +88,15 @@ static void read_reason(const Sweep *s, const SweepRun *run, char reason[2048]) 
     const size_t size = strlen(program_name);
     if (strncmp(last, program_name, size) == 0 && strncmp(last + size, ": ", 2) == 0) last += size + 2;
     snprintf(reason, 2048, "%s", last);
-    if (!*last) unlinkat(s->directory->fd, name, 0);
+}
+
+/* Removes the file of a run's messages if there are none. */
+static void remove_no_messages(const Sweep *s, const SweepRun *run) {
+    char name[RUN_NAME + 16];
+    struct stat info;
+    messages_name(run, name);
+    if (fstatat(s->directory->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_size == 0)
+        unlinkat(s->directory->fd, name, 0);
 }
 
 /* Records why the run's process has not finished it. */
@@ -176,6 +185,7 @@ static void note_ends(Crew *c) {
         run->process = 0;
         run->over = true;
         judge(s, run, status);
+        remove_no_messages(s, run);
         report_end(s, run);
         stop(c, stopped_by(status));
     }
