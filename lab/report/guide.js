@@ -1,6 +1,8 @@
-/* The guided mode, on the page of a sweep with ÷ 1 and ÷ √d_k: three stops of lab/docs/lesson.md. At each the reader predicts
-   what is covered, losses and triangles of a view that is set as by a link; "reveal" says what came out in these runs. */
+/* The guided mode: the lesson of a page that trains (data.lesson), or on the page of a sweep with ÷ 1 and ÷ √d_k three stops
+   of lab/docs/lesson.md. There the reader predicts what is covered, losses and triangles of a view that is set as by a link.
+   "reveal" says what came out. */
 function lesson_stops() {
+    if (data.lesson) return data.lesson.map(stop => ({...stop, answer: () => stop.compare}));
     const find = divisor => settings.findIndex(s => run_of(s)?.keys["attention.scale_divisor"] === divisor);
     const root = find("sqrt_dk"), one = find("none"), last = all_steps.at(-1), both = [one, root];
     const value = (i, column, at) => short(series_of(settings[i], column).points.at(at)?.[1], 3);
@@ -22,14 +24,15 @@ function lesson_stops() {
 }
 function show_guide() {
     const button = (words, act, id) => el("button", {type: "button", onclick: act, id}, words);
+    const part = (name, words) => words ? el("p", {}, el("b", {}, name), words) : "";
     const show = (at, revealed) => {
         const stops = lesson_stops(), stop = stops[at];
         $("guide").hidden = !stop;
-        root.classList.toggle("covered", Boolean(stop) && !revealed);
+        root.classList.toggle("covered", Boolean(stop?.view) && !revealed);
         if (!stop) return;
-        show_view(stop.view);
-        $("guide").replaceChildren(el("p", {}, el("b", {}, `${at + 1} of ${stops.length}. Predict: `), stop.ask),
-            revealed ? el("p", {}, stop.answer()) : "", revealed ? button(at + 1 < stops.length ? "next" : "end", () => show(at + 1)) :
+        if (stop.view) show_view(stop.view);
+        $("guide").replaceChildren(part(`${at + 1} of ${stops.length}. ${stop.title ?? ""} Predict: `, stop.ask), part("Do: ", stop.act),
+            revealed ? part("Compare: ", stop.answer()) : "", revealed ? button(at + 1 < stops.length ? "next" : "end", () => show(at + 1)) :
             button("reveal", () => show(at, true)), " ", button("leave", () => show(-1)));
         $("guide").focus();
     };

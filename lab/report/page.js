@@ -126,7 +126,7 @@ function heading() {
     const ended = settings.filter(s => finite(s.val_loss?.mean)).sort((a, b) => a.val_loss.mean - b.val_loss.mean);
     const accuracy = data.kind === "run" ? curve(runs[0], "val_accuracy").at(-1) : null;
     if (accuracy) return `${data.heading}, accuracy ${fixed(accuracy[1], 3)}`;
-    if (data.kind !== "runs" || mixed || ended.length < 2) return data.heading ?? "";
+    if (data.kind !== "runs" || data.lesson || mixed || ended.length < 2) return data.heading ?? "";
     const words = s => `${fixed(s.val_loss.mean, 3)} for ${s.label}`;
     return `${data.heading}: validation loss ${words(ended[0])} to ${words(ended.at(-1))}`;
 }
@@ -144,6 +144,7 @@ function show_page(other) {
     document.title = `${data.title}: sqrtdk`;
     $("title").textContent = plain(heading());
     $("why").textContent = plain(data.why || "");
+    if (!other) summarize(data.says ?? "");
     $("notes").textContent = data.notes.join(" ");
     const show_part = (id, show) => {
         try {
