@@ -68,10 +68,6 @@ const actions = {
         if (text) say({sample: text + model.sample(text)});
     },
     report({folder}) { say({run: model.report(), why: model.text(model.call("why", folder))}); },
-    compare({runs}) {
-        for (const run of runs) model.call("join", ...run);
-        say({compared: model.text(model.call("compared"))});
-    },
     take({folder, corpus}) { say({zip: model.archive(folder, corpus), folder}); },
 };
 /* An error leaves the model as it was, and training goes on unless a step has failed. Without a model, since its config

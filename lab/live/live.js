@@ -99,11 +99,6 @@ function hear(lane, message) {
             message.why.split("\n\n").map(paragraph => el("p", {}, paragraph))));
         if (training.lanes.every(other => !other.run.trains)) show_trained();
     }
-    if (message.compared) {
-        data.why = message.compared;
-        say(message.compared);
-        $("why").textContent = plain(message.compared);
-    }
     if (message.zip) save(`${message.folder}.zip`, "application/zip", message.zip);
     keep_together();
     if (training.running && training.lanes.every(other => other.done)) end();
@@ -181,10 +176,7 @@ function end() {
 /* Shows the rest of the page, of the models as they are now. */
 function show_trained() {
     const one = mean => ({n: finite(mean) ? 1 : 0, mean}), {lanes} = training;
-    if (lanes.every(lane => lane.done)) {
-        state.chosen = null;
-        send(lanes[0], {do: "compare", runs: lanes.map(({setting, run}) => [setting.label, run.config, run.metrics, run.attention])});
-    }
+    if (lanes.every(lane => lane.done)) state.chosen = null;
     read_runs();
     for (const {setting, run} of lanes) {
         const {description: d} = run, of = column => curve(run, column).map(point => point[1]);
@@ -192,6 +184,9 @@ function show_trained() {
             entropy_first: one(of("entropy")[0]), entropy_last: one(of("entropy").at(-1)),
             score_std_first: one(of("score_std")[0]), score_std_last: one(of("score_std").at(-1))});
     }
+    const [least, ...others] = settings.filter(s => finite(s.val_loss.mean)).sort((a, b) => a.val_loss.mean - b.val_loss.mean);
+    const ends = s => `${s.label} ends with ${fixed(s.val_loss.mean, 2)} nats per ${unit}`;
+    if (others.length && lanes.every(lane => lane.done)) say(`Of these models ${ends(least)}, the lowest validation loss, and ${ends(others.at(-1))}, the highest.`);
     show_page({});
 }
 function show_buttons() {

@@ -29,10 +29,9 @@ const LiveAttention *live_attention(Live *l, const char *text, double divisor) {
 const char *live_text(Live *l) {
     const Snapshot *s = &l->t.snapshot;
     char character[5];
-    Text text = {0};
-    text_begin(&text);
-    for (size_t t = 0; t < s->T; t++) fwrite(character, 1, utf8_encode(s->text[t], character), text.stream);
-    return live_text_return(l, &text);
+    Text *text = text_begin();
+    for (size_t t = 0; t < s->T; t++) fwrite(character, 1, utf8_encode(s->text[t], character), text->stream);
+    return live_text_return(l, text);
 }
 
 const LiveWindows *live_windows(Live *l, size_t most) {

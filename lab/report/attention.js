@@ -228,6 +228,7 @@ function listen() {
     $("enlarge").addEventListener("click", () => $("sides").classList.toggle("large"));
     $("matrix").append(save_buttons("attention", () => matrix.svg, matrix_rows, caption));
     less_motion.addEventListener("change", stop);
+    addEventListener("pageshow", update); /* a browser may have put back older values */
     document.addEventListener("keydown", play_by_key);
     show_model();
 }

@@ -73,7 +73,7 @@ class ModelPage(Page):
         self.wait("return following.next().done")
 
     def divide(self, divisor):
-        self.js("state.divisor = arguments[0]; update()", divisor)
+        self.js("settings[state.setting].divisor_now = arguments[0]; update()", divisor)
         self.wait("return following.next().done")
 
     def finish(self):
@@ -156,7 +156,7 @@ def own_text():
                   f"losses divided by {divisor}")
         page.near(page.js("return [...runs[0].reading.logits.at(-1)]"), logits[-1], 1e-3, f"what comes next, divided by {divisor}")
     # Layer 1 gets another input under another divisor, so its raw scores change.
-    deep = page.js("return Array.from(attend(runs[0], 0, 1, 0, state.divisor).raw)")
+    deep = page.js("return Array.from(attend(runs[0], 0, 1, 0, divisor_of(state.setting)).raw)")
     page.divide(None)
     page.check(max(abs(a - b) for a, b in zip(deep, page.js("return Array.from(attend(runs[0], 0, 1, 0, null).raw)"))) > 1e-3,
                "the second layer's raw scores follow the divisor")
@@ -193,7 +193,7 @@ def own_text():
 
     # Writing at temperature 0, as sample continues a window.
     page.type(short)
-    page.js("state.divisor = 2; $('temperature').value = 0; $('temperature').dispatchEvent(new Event('input')); $('write').click()")
+    page.js("settings[state.setting].divisor_now = 2; $('temperature').value = 0; $('temperature').dispatchEvent(new Event('input')); $('write').click()")
     page.check(page.element("write").text == "stop", "the button stops")
     page.wait("return $('write').textContent !== 'stop'")
     window, written, characters = short, short, list(ids)
@@ -299,7 +299,7 @@ def sweep():
             page.check(has == there, f"every setting has a model: {has}")
             page.type("ferry")
             page.check(page.js("return settings.map(s => run_of(s).own.text.join(''))") == ["ferry", "ferry"], "all settings read the text")
-            page.check(page.js("return thumbs.map(t => t.canvas.width)") == [5] * 4, "all thumbnails show it")
+            page.check(any(page.js("return thumbs.map(t => t.image.naturalWidth)") == [5] * 4 or time.sleep(.05) for _ in range(100)), "all thumbnails show it")
         page.finish()
 
 
