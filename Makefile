@@ -149,6 +149,7 @@ INSTALLED := $(BUILD)/train:bin/sqrtdk $(BUILD)/train-double:bin/sqrtdk-double $
 	share/completion.bash:share/bash-completion/completions/sqrtdk \
 	$(foreach f,$(CONFIGS) data/get_shakespeare.sh lab/export_gpt2.py lab/run_reader.py,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))
 TO = $(DESTDIR)$(PREFIX)
+$(if $(filter ~ ~/%,$(PREFIX) $(DESTDIR)),$(error the shell has not replaced the ~ of $(TO): write $(HOME)))
 
 $(MANUAL): $(BUILD)/train share/man.sh
 	@ln -sf train $(BUILD)/sqrtdk

@@ -44,6 +44,15 @@ static void check(Sweep *s) {
     if (s->slots == 0) s->slots = 1;
 }
 
+/* Checks that the directories of the runs can have their names. */
+static void check_names(const Sweep *s) {
+    char wanted[PATH_CAPACITY], name[RESULTS_PATH];
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        path_join(wanted, s->options->out ? s->options->out : s->config.log.out, run->name);
+        results_name(name, wanted, 1);
+    }
+}
+
 /* Plans a new sweep and checks that it can be made. */
 static Sweep *plan(const Config *config, const SweepAxes *axes, const SweepOptions *o) {
     Sweep *s = memory_make(1, sizeof *s, "a sweep");
@@ -54,7 +63,8 @@ static Sweep *plan(const Config *config, const SweepAxes *axes, const SweepOptio
     if (o->out && !o->force && sweep_is(o->out))
         usage_error("%s exists: continue that sweep with %s, name another --out, or add --force to replace it", o->out,
                     command_to_copy("resume", o->out));
-    results_check(o->out, o->force);
+    results_check(o->out, s->config.log.out, o->force);
+    check_names(s);
     check(s);
     return s;
 }

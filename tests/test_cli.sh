@@ -55,6 +55,7 @@ check "the name ./train in sqrtdk --help" 0 "$(grep -c '\./train' "$said/out")"
 rm -r installed
 
 # --- refused: the command line, values of keys, and where to write
+long=$(printf 'x%.0s' $(seq 256))
 refused <<'ROWS'
 2 | usage: ./train CONFIG.ini | ./train
 2 | usage: ./train resume | ./train resume
@@ -77,7 +78,15 @@ refused <<'ROWS'
 2 | --threads takes .* not "2x" | ./train tiny.ini --threads=2x
 2 | --threads needs a value | ./train tiny.ini --threads
 2 | --set needs a value | ./train tiny.ini --set
-2 | --out takes a directory | ./train tiny.ini --out ''
+2 | --out takes a path | ./train tiny.ini --out ''
+2 | has not replaced the ~ of ~/run: write /.*/run$ | ./train tiny.ini --out='~/run'
+2 | has not replaced the ~ of ~: write / | ./train tiny.ini --out '~'
+2 | has not replaced the ~ of ~/run: | ./train tiny.ini --dry-run --set log.out='~/run'
+2 | has not replaced the ~ of ~/text: | ./train tiny.ini --set data.corpus='~/text'
+2 | has not replaced the ~ of ~/tiny.ini: | ./train '~/tiny.ini'
+2 | has not replaced the ~ of ~/run: | ./train eval '~/run'
+2 | directory of results is empty or too long | ./train tiny.ini --out new/$long
+2 | directory of results is empty or too long | ./train tiny.ini --dry-run --set log.out=new/$long/run
 2 | --quiet takes no value | ./train tiny.ini --quiet=yes
 2 | one argument too many: "other.ini" | ./train tiny.ini other.ini
 2 | --force replaces .*: add --out DIR | ./train tiny.ini --force

@@ -6,7 +6,7 @@
 static const char *out = "";
 
 static const Option OPTIONS[] = {
-    {"out", "FILE", "where the page of several runs goes (default: report.html)", OPTION_DIRECTORY, &out, 0, 0},
+    {"out", "FILE", "where the page of several runs goes (default: report.html)", OPTION_PATH, &out, 0, 0},
     {0},
 };
 

@@ -9,6 +9,8 @@ script=lab/tests/test_cli.sh
 { cat tiny.ini && printf '[sweep]\nattention.scale_divisor = none, sqrt_dk\n'; } >sweep.ini
 
 # --- refused: command lines, places, texts of a sweep
+# shellcheck disable=SC2034 # the rows have it
+long=$(seq -s / 536) # a directory can have this path, and its runs cannot
 refused <<'ROWS'
 2 | usage: ./train sweep | ./train sweep
 2 | usage: ./train attend | ./train attend
@@ -25,6 +27,11 @@ refused <<'ROWS'
 2 | ours exists | ./train sweep sweep.ini --out ours
 2 | directory is not the directory of a run | ./train sweep sweep.ini --out directory --force
 2 | missing.ini | ./train bench missing.ini
+2 | has not replaced the ~ of ~/sweep: | ./train sweep sweep.ini --out='~/sweep'
+2 | has not replaced the ~ of ~/a.png: | ./train attend ours --out='~/a.png'
+2 | has not replaced the ~ of ~/page.html: | ./train report ours --out='~/page.html'
+2 | has not replaced the ~ of ~/ours: | ./train report ours '~/ours'
+2 | empty or too long: .1/2/3 | ./train sweep sweep.ini --out "$long"
 1 | cannot write to standard output: No space | onto_full_disk ./train attend ours --csv
 1 | cannot write to standard output: No space | onto_full_disk ./train attend ours --show
 1 | cannot write to standard output: No space | onto_full_disk ./train attend ours --show --text a
@@ -69,7 +76,7 @@ refused <<'ROWS'
 2 | there is no head 2: the model has heads 0 to 1$ | ./train attend ours --text a --head 2 --show
 2 | --layer takes a whole number from 0 .* not "x" | ./train attend ours --layer x
 2 | --show and --csv both print | ./train attend ours --show --csv
-2 | --out takes the name of a .png | ./train attend ours --out ''
+2 | --out takes a path | ./train attend ours --out ''
 2 | --out takes the name of a .png | ./train attend ours --out .png
 2 | --out takes the name of a .png | ./train attend ours --out picture.jpg
 2 | --out takes the name of a .png | ./train attend ours --out ours

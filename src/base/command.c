@@ -39,8 +39,7 @@ static size_t list_options(const Verb *verb, Command *command, Option all[OPTION
     const Option shared[] = {
         {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
          0},
-        {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_DIRECTORY, &command->out, 0,
-         0},
+        {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_PATH, &command->out, 0, 0},
         {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
          &command->dry_run, 0, 0},
         {"force", NULL, "with --out: move what is there to DIR.old first", OPTION_SWITCH, &command->force, 0, 0},
@@ -82,8 +81,9 @@ static void set_value(const Option *o, const char *text) {
         if (list->count == OPTION_LIST_MAX) usage_error("more than %d --%s", OPTION_LIST_MAX, o->name);
         list->items[list->count++] = text;
         break;
-    case OPTION_DIRECTORY:
-        if (!*text) usage_error("--%s takes a directory", o->name);
+    case OPTION_PATH:
+        if (!*text) usage_error("--%s takes a path", o->name);
+        path_check_tilde(text);
         /* fall through */
     case OPTION_TEXT: *(const char **)o->variable = text; break;
     case OPTION_INTEGER:
@@ -97,6 +97,7 @@ static void add_target(const Verb *verb, Command *command, const char *word) {
     if (full && verb->takes_set && strchr(word, '='))
         usage_error("one argument too many: \"%.100s\"; write --set %.100s to set a key of the config", word, word);
     if (full) usage_error("one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
+    path_check_tilde(word);
     all->items[all->count++] = word;
     command->target = all->items[0];
 }

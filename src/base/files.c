@@ -175,6 +175,12 @@ void path_join(char out[PATH_CAPACITY], const char *directory, const char *name)
     if (length < 0 || length >= PATH_CAPACITY) runtime_error("the path is too long: %s%s%s", directory, slash, name);
 }
 
+void path_check_tilde(const char *path) {
+    const char *home = getenv("HOME");
+    if (*path != '~' || (path[1] && path[1] != '/')) return;
+    usage_error("the shell has not replaced the ~ of %s: write %s%s", path, home ? home : "/home/NAME", path + 1);
+}
+
 bool path_exists(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);

@@ -46,6 +46,10 @@ void file_write(const Directory *directory, const char *name, const void *data, 
    STATUS_FAILED. */
 void path_join(char out[PATH_CAPACITY], const char *directory, const char *name);
 
+/* Raises an error of status STATUS_USAGE if the path is ~, or begins with ~/: a shell leaves that as it is behind a =,
+   and no system call knows it. */
+void path_check_tilde(const char *path);
+
 /* Both functions return whether the path exists; a dangling link does. ENOENT and ENOTDIR mean that it does not. On
    any other failure path_find raises an error of status STATUS_FAILED, and path_exists returns true, so that nothing
    is overwritten. */

@@ -46,6 +46,7 @@ static void split(Corpus *corpus, const char *what, double val_fraction, size_t 
 static char *read_text(const char *path, size_t *size) {
     static const char SHAKESPEARE[] = "tinyshakespeare.txt";
     char found[PATH_CAPACITY], script[PATH_CAPACITY];
+    path_check_tilde(path);
     path = path_installed(path, found);
     const size_t length = strlen(path), name = strlen(SHAKESPEARE);
     const bool missing = access(path, F_OK) != 0 && errno == ENOENT;

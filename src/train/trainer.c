@@ -116,7 +116,7 @@ static Trainer *prepare(const Config *config, const TrainOptions *options) {
     Trainer *t = memory_make(1, sizeof *t, "a run");
     t->options = options;
     t->run.config = *config;
-    results_check(options->out, options->force);
+    results_check(options->out, config->log.out, options->force);
     t->run.corpus = config_corpus(config, NULL);
     trainer_make_arrays(t);
     return t;
