@@ -265,6 +265,8 @@ cp -R ours relative && sed -i.was 's,^corpus = .*,corpus = corpus.txt,' relative
 ends 0 ./train resume relative --set train.steps=30 --quiet # its config.ini was edited
 check_match "the corpus in relative/config.ini" "^corpus = /.*/corpus.txt$" "$(cat relative/config.ini)"
 check "resume from elsewhere" 0 "$(cd elsewhere && ../train resume "$tmp/work/relative" --set train.steps=40 --quiet >/dev/null; echo $?)"
+check "the corpus beside a config" "$(./train tiny.ini --dry-run)" "$(cd elsewhere && ../train ../tiny.ini --dry-run | sed 's,\.\./corpus,corpus,')"
+refuses 2 "the corpus no.txt: No such file or directory, in $PWD or beside the config\$" ./train tiny.ini --set data.corpus=no.txt
 bad=$(printf 'x\033[31m\302\233y\342\200\256z\nw') shown='x?[31m?y?z?w'
 cp corpus.txt "$bad.txt"
 ends 0 ./train tiny.ini --set "data.corpus=$bad.txt" --out "$bad"
