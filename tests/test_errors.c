@@ -1,6 +1,7 @@
 /* Errors, and the blocks that they release. */
 #include "support.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -32,6 +33,13 @@ static void messages(void) {
     (void)works(error_raise(reason.status, "line 7: %s", reason.message)); /* words put before it */
     assert_int_equal(err.status, STATUS_USAGE);
     assert_string_equal(err.message, "line 7: reason");
+}
+
+/* A disk, a server or a signal that fails a call is no mistake of the user. */
+static void statuses(void) {
+    static const int lasting[] = {ENOENT, ENOTDIR, EACCES, ENOLCK}, passing[] = {EIO, ESTALE, EINTR, ENOMEM, ETIMEDOUT};
+    for (size_t i = 0; i < COUNT_OF(lasting); i++) assert_int_equal(error_status(lasting[i]), STATUS_USAGE);
+    for (size_t i = 0; i < COUNT_OF(passing); i++) assert_int_equal(error_status(passing[i]), STATUS_FAILED);
 }
 
 /* The blocks that were undone, a letter each, in order. */
@@ -214,6 +222,7 @@ static void blocks_too_large(void) {
 }
 
 int main(void) {
-    return RUN_TESTS(TEST(messages), TEST(protected_calls), TEST(nested_protects), TEST(protects_in_undos),
-                     TEST(errors_without_a_protect), TEST(marks_and_releases), TEST(blocks_too_large));
+    return RUN_TESTS(TEST(messages), TEST(statuses), TEST(protected_calls), TEST(nested_protects),
+                     TEST(protects_in_undos), TEST(errors_without_a_protect), TEST(marks_and_releases),
+                     TEST(blocks_too_large));
 }

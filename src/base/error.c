@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +50,14 @@ _Noreturn void error_raise(Status status, const char *format, ...) {
     va_end(arguments);
     text_make_plain(error.message);
     error_raise_again(&error);
+}
+
+Status error_status(int number) {
+    static const int lasting[] = {ENOENT, ENOTDIR, EISDIR, ELOOP,  ENAMETOOLONG, ENXIO,      EACCES,
+                                  EINVAL, EPERM,   EROFS,  ENOLCK, ENOTSUP,      EOPNOTSUPP, ENOSYS};
+    for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
+        if (lasting[i] == number) return STATUS_USAGE;
+    return STATUS_FAILED;
 }
 
 void error_append(const char *format, ...) {

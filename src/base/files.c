@@ -20,11 +20,10 @@ static void close_file(void *block) {
     if (*file >= 0) close(*file);
 }
 
-/* Raises the error for a file that cannot be read. If the disk fails, it is not that of a damaged file, which a caller
-   may leave out. */
+/* Raises the error for a file that cannot be read. */
 static _Noreturn void cannot_read(const char *what, const char *path) {
     const int reason = errno;
-    error_raise(reason == EIO ? STATUS_FAILED : STATUS_USAGE, "cannot read %s %s: %s", what, path, strerror(reason));
+    error_raise(error_status(reason), "cannot read %s %s: %s", what, path, strerror(reason));
 }
 
 char *file_read(const char *path, const char *what, size_t limit, size_t *size) {

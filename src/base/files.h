@@ -7,8 +7,8 @@
 #include "base/directory.h"
 
 /* Returns the whole file with a zero byte behind it, which *size does not count. A file that is missing, unreadable,
-   not regular or larger than `limit` bytes is an error of status STATUS_USAGE that names `what` and the path; if the
-   disk fails (EIO), it has status STATUS_FAILED. */
+   not regular or larger than `limit` bytes is an error of status STATUS_USAGE that names `what` and the path. If the
+   system fails (error_status), it has status STATUS_FAILED, since it says nothing of the file. */
 char *file_read(const char *path, const char *what, size_t limit, size_t *size);
 
 /* Returns the size of a text that the command line gives. "-" is replaced by `input`, into which standard input is
