@@ -127,6 +127,12 @@ refuses_config 'bad.ini:[0-9]+: "nokey = 1"' '[train]\nnokey = 1'
 refuses_config 'bad.ini:[0-9]+: .*did you mean \[train\]' '[trian]\nlr = 1'
 refuses_config 'steps is given twice, in line 9 and in line [0-9]+' '[train]\nsteps = 3'
 refuses_config 'bad.ini:[0-9]+: .*neither' 'steps'
+refuses_config 'lr takes a number .*; it has the character U\+2212, which is not ASCII$' '[train]\nlr = \0342\0210\02220.1'
+refuses_config 'has no key lr.*; it has the character U\+00A0' '[train]\nlr\0302\0240= 0.1'
+refuses_config 'warmup takes .*; it has the character U\+200B' '[train]\nwarmup = 9\0342\0200\0213'
+refuses 2 'takes .*; it has the character U\+00A0' ./train tiny.ini --threads "$(printf '2\302\240')"
+refuses 2 'too many: .*; it has the character U\+2013' ./train tiny.ini "$(printf '\342\200\223')quiet"
+refuses 2 'the corpus c.*; it has the character U\+FEFF' ./train tiny.ini --set "$(printf 'data.corpus=c\357\273\277')"
 refuses_config 'bad.ini has a \[sweep\] section: .*./train sweep bad.ini' '[sweep]\ntrain.seed = 1, 2'
 
 # --- refused: the corpus, also by a --force that would have something to move
@@ -232,14 +238,16 @@ rm -r whole diverged ours.old*
 check "resume --set steps=N" "done after 21 steps" "$(cp -R runs/tiny longer && ./train resume longer --set steps=21 --quiet | sed -n '1s/ and .*//p')"
 rm -r longer
 sed 's/$/\r/' corpus.txt >crlf.txt
+sed '1s/^/\xef\xbb\xbf/; 9s/^/\xe2\x80\x8b/; 99s/^/\xef\xbb\xbf/' corpus.txt >marked.txt # the first is no part of the text
 rows prints <<'ROWS'
 0 | ^steps = 3$ | ./train tiny.ini --dry-run --set steps=3
 0 | ^scale_divisor = 4$ | ./train tiny.ini --dry-run --set scale_divisor=4
 0 | ^; +warmup takes 100 steps: lr is not reached before the end$ | ./train tiny.ini --dry-run
+0 | ^; +with invisible characters, learned as well: U\+200B, U\+FEFF$ | ./train tiny.ini --dry-run --set data.corpus=marked.txt
 0 | ^; +with carriage returns, learned as well; tr -d '.r' removes them$ | ./train tiny.ini --dry-run --set data.corpus=crlf.txt
 ROWS
 check "warmup that ends" 0 "$(./train tiny.ini --dry-run --set warmup=19 | grep -c 'warmup takes')"
-check "lines that end in LF" 0 "$(./train tiny.ini --dry-run | grep -c 'carriage returns')"
+check "a text in which all can be seen" 0 "$(./train tiny.ini --dry-run | grep -c 'learned as well')"
 ends 0 ./train tiny.ini --set task=recall --set data.corpus= --set recall_pairs=7 --set steps=1 --set batch=1 --set train.grad_clip=0 --out recalled
 narrow "$said/err"
 notes '^step     1  train [0-9.]+  val [0-9.]+  accuracy [0-9.]{6}  gradient norm [0-9.e-]+$'

@@ -18,6 +18,10 @@ static void messages(void) {
                             "\302\233"
                             "31m \342\200\256\342\201\246\342\200\250\330\234 \377\303"));
     assert_string_equal(err.message, "?31m ???? ??"); /* C1, bidi, a line separator, no UTF-8 */
+    (void)works(error_raise(STATUS_USAGE, "−1"));
+    assert_string_equal(err.message, "−1; it has the character U+2212, which is not ASCII");
+    (void)works(error_raise(STATUS_USAGE, "the character '−' (U+2212) is not in the text")); /* which says so already */
+    assert_string_equal(err.message, "the character '−' (U+2212) is not in the text");
     char text[sizeof err.message + 100];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;

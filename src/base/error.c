@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/machine.h"
 #include "base/memory.h"
@@ -42,6 +43,15 @@ _Noreturn void error_raise_again(const Error *error) {
     jump();
 }
 
+/* Names a character that looks like another in a message, which shows the user's text. */
+static void name_lookalike(char *message, size_t capacity) {
+    char name[16];
+    const unsigned found = text_find_lookalike(message);
+    snprintf(name, sizeof name, "U+%04X", found);
+    if (found && !strstr(message, name))
+        text_append(message, capacity, "; it has the character %s, which is not ASCII", name);
+}
+
 _Noreturn void error_raise(Status status, const char *format, ...) {
     Error error = {.status = status};
     va_list arguments;
@@ -49,6 +59,7 @@ _Noreturn void error_raise(Status status, const char *format, ...) {
     vsnprintf(error.message, sizeof error.message, format, arguments);
     va_end(arguments);
     text_make_plain(error.message);
+    name_lookalike(error.message, sizeof error.message);
     error_raise_again(&error);
 }
 

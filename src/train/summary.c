@@ -56,6 +56,20 @@ static void say_wrapped(const Lines *l, const char *label, const char *text) {
     }
 }
 
+/* Names other characters that cannot be seen, the first few of them. */
+static void print_invisible(const Lines *l, const Vocabulary *v) {
+    char text[160] = "with invisible characters, learned as well:";
+    size_t count = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const uint32_t c = v->characters[i];
+        if (c == '\r' || !text_is_invisible(c)) continue;
+        if (count < 8) text_append(text, sizeof text, "%s U+%04X", count ? "," : "", (unsigned)c);
+        count++;
+    }
+    if (count > 8) text_append(text, sizeof text, " and %zu more", count - 8);
+    if (count) say_wrapped(l, "", text);
+}
+
 static void print_corpus(const Lines *l, const Run *run) {
     const Config *config = &run->config;
     const Corpus *corpus = &run->corpus;
@@ -75,6 +89,7 @@ static void print_corpus(const Lines *l, const Run *run) {
     SAY(l, "", "%s characters, %zu different; %s to train on", all, corpus->vocabulary.count, train);
     if (vocabulary_id(&corpus->vocabulary, '\r') >= 0)
         SAY(l, "", "%s", "with carriage returns, learned as well; tr -d '\\r' removes them");
+    print_invisible(l, &corpus->vocabulary);
     SAY(l, "n-grams", "%s", "validation loss of tables counted on the training text:");
     SAY(l, "", "characters %.2f, pairs %.2f, triples %.2f, 4-grams %.2f nats", ngrams[0], ngrams[1], ngrams[2],
         ngrams[3]);
