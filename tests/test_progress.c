@@ -15,6 +15,7 @@ static FILE *terminal;
 static int enter(void **state) {
     (void)state;
     struct termios raw;
+    setenv("TERM", "xterm", 1);
     screen = posix_openpt(O_RDWR | O_NOCTTY);
     const char *name = screen >= 0 && grantpt(screen) == 0 && unlockpt(screen) == 0 ? ptsname(screen) : NULL;
     terminal = name ? fopen(name, "w") : NULL;
@@ -154,6 +155,18 @@ static void quiet_is_silent(void) {
     assert_shows("");
 }
 
+static void a_dumb_terminal_gets_messages_only(void) {
+    NEED_TERMINAL();
+    for (int unset = 0; unset < 2; unset++) {
+        setenv("TERM", "dumb", 1);
+        if (unset) unsetenv("TERM");
+        Progress *p = progress_make(terminal, false);
+        progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
+        progress_message(p, "whole lines");
+        assert_shows("whole lines\n");
+    }
+}
+
 static void a_file_gets_messages_only(void) {
     Progress *p = progress_make(print_into(), false);
     progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
@@ -180,5 +193,6 @@ int main(void) {
     return RUN_TESTS(TERMINAL_TEST(one_line_over_another), TERMINAL_TEST(wiped_when_released),
                      TERMINAL_TEST(never_wider_than_a_terminal), TERMINAL_TEST(follows_a_resize),
                      TERMINAL_TEST(messages_are_plain), TERMINAL_TEST(a_message_breaks_between_words),
-                     TERMINAL_TEST(quiet_is_silent), TEST(a_file_gets_messages_only), TEST(durations));
+                     TERMINAL_TEST(quiet_is_silent), TERMINAL_TEST(a_dumb_terminal_gets_messages_only),
+                     TEST(a_file_gets_messages_only), TEST(durations));
 }

@@ -165,6 +165,11 @@ size_t terminal_columns(int descriptor) {
     return number > 0 && number < COLUMNS_MOST ? (size_t)number : 80;
 }
 
+bool terminal_is_capable(void) {
+    const char *term = getenv("TERM");
+    return term && *term && strcmp(term, "dumb") != 0;
+}
+
 void *jump_target;
 
 /* _setjmp does not save the signal mask. On a Mac, setjmp does. */

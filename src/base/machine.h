@@ -33,6 +33,8 @@ char *program_path(void);
 
 /* Returns the width of the terminal behind a descriptor, at least 1. Where that does not say, COLUMNS, or 80. */
 size_t terminal_columns(int descriptor);
+/* Returns whether TERM names a terminal that can do more than print lines. */
+bool terminal_is_capable(void);
 
 /* Calls function(argument). Returns true if it returned, false if `jump` ended it. Calls may be nested; a jump ends the
    innermost one. (WebAssembly has no jumps: there it would store the message of the error and trap.) */

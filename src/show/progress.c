@@ -1,5 +1,6 @@
 /* A progress line ends with no line end: the next one overwrites it, and a message first wipes it. If stderr is no
-   terminal there is no progress line, so that a log file has whole lines only. */
+   terminal, or one that prints lines alone (TERM=dumb), there is no progress line, so that a log file has whole lines
+   only. */
 #include "show/progress.h"
 
 #include <math.h>
@@ -15,7 +16,10 @@ static void wipe(void *progress) { progress_clear(progress); }
 
 Progress *progress_make(FILE *stream, bool quiet) {
     Progress *p = memory_make_undone(sizeof *p, wipe, "the progress line");
-    *p = (Progress){.stream = stream, .quiet = quiet, .terminal = isatty(fileno(stream)) != 0, .last = -INFINITY};
+    *p = (Progress){.stream = stream,
+                    .quiet = quiet,
+                    .terminal = isatty(fileno(stream)) && terminal_is_capable(),
+                    .last = -INFINITY};
     return p;
 }
 
