@@ -69,6 +69,10 @@ refused <<'ROWS'
 2 | there is no verb and no file evaluate: ./train --help lists the verbs | ./train evaluate runs/tiny
 2 | cannot read config frobnicate: .*; ./train --help lists the verbs$ | ./train frobnicate
 2 | no option --treads | ./train tiny.ini --treads 2
+2 | no option --steps .*; to set a key of the config: --set steps=10$ | ./train tiny.ini --steps 10
+2 | no option --steps=10 .*; to set a key of the config: --set steps=10$ | ./train tiny.ini --steps=10
+2 | no option --steps .*; to set a key of the config: --set steps=VALUE$ | ./train tiny.ini --steps --quiet
+2 | no option --steps here: ./train resume --help lists them; .* --set steps=10$ | ./train resume ours --steps 10
 2 | no option -x | ./train tiny.ini -x
 2 | no option --prompt | ./train tiny.ini --prompt a
 2 | no option --set | ./train eval directory --set train.steps=1
@@ -95,6 +99,8 @@ refused <<'ROWS'
 2 | section.key=value | ./train tiny.ini --set train.steps
 2 | did you mean train.steps | ./train tiny.ini --set train.stepps=3
 2 | every needs its section: write eval.every or log.every | ./train tiny.ini --set every=3
+2 | seed takes a whole number .*; a list is for sweep: --set sweep.train.seed=1,2,3$ | ./train tiny.ini --set train.seed=1,2,3
+2 | scale_divisor takes .*; a list is for sweep: --set sweep.attention.scale_divisor=none,dk$ | ./train tiny.ini --set scale_divisor=none,dk
 2 | lr takes a number .*; write a decimal point, not a comma$ | ./train tiny.ini --set lr=0,001
 2 | scale_divisor takes .*; write a decimal point, not a comma$ | ./train tiny.ini --set scale_divisor=0,5
 2 | heads | ./train tiny.ini --set model.heads=0

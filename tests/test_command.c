@@ -117,7 +117,7 @@ static void what_is_refused(void) {
     assert_refused(&VERB, "--n", "1", "--n may mean --name or --number: write more of it");
     assert_refused(&VERB, "--n=1", NULL, "--n=1 may mean --name or --number: write more of it");
     assert_refused(&PLAIN, "--lr", "1",
-                   "there is no option --lr here: ./train --help lists them; --set KEY=VALUE sets a key of the config");
+                   "there is no option --lr here: ./train --help lists them; to set a key of the config: --set lr=1");
     assert_refused(&PLAIN, "-x", NULL, "there is no option -x here: ./train --help lists them");
     assert_refused(&PLAIN, "-qx", NULL, "there is no option -qx here: ./train --help lists them");
     assert_refused(&PLAIN, "-set", NULL, "there is no option -set here: ./train --help lists them");

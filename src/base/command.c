@@ -111,17 +111,26 @@ static void list_meant(const char *word, const Option *options, size_t count, ch
             text_append(out, capacity, "%s--%s", *out ? " or " : "", options[i].name);
 }
 
+/* Raises the error for an option that does not exist. It may be a key of the config: --steps 10 is --set steps=10. */
+static _Noreturn void refuse_unknown(const Verb *verb, const char *word, const char *next) {
+    const char *name = word + 2, *value = next && *next != '-' ? next : "VALUE";
+    char set[256] = "";
+    if (verb->takes_set && word[1] == '-')
+        snprintf(set, sizeof set, "; to set a key of the config: --set %.100s%s%.100s", name,
+                 strchr(name, '=') ? "" : "=", strchr(name, '=') ? "" : value);
+    usage_error("there is no option %.100s here: %s%s%s --help lists them%s", word, program_name, verb->name ? " " : "",
+                verb->name ? verb->name : "", set);
+}
+
 /* Raises the error for an option that getopt_long refuses: it is unknown, is cut too short, has a value though it is a
-   switch, or lacks its value. */
-static _Noreturn void refuse(const Verb *verb, const Option *options, size_t count, const char *word) {
+   switch, or lacks its value. `next` is the word behind it, or NULL. */
+static _Noreturn void refuse(const Verb *verb, const Option *options, size_t count, const char *word,
+                             const char *next) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
     char meant[256];
     list_meant(word, options, count, meant, sizeof meant);
     if (!o && *meant) usage_error("%.100s may mean %s: write more of it", word, meant);
-    if (!o)
-        usage_error("there is no option %.100s here: %s%s%s --help lists them%s", word, program_name,
-                    verb->name ? " " : "", verb->name ? verb->name : "",
-                    verb->takes_set && word[1] == '-' ? "; --set KEY=VALUE sets a key of the config" : "");
+    if (!o) refuse_unknown(verb, word, next);
     if (!o->value) usage_error("--%s takes no value", o->name);
     usage_error("--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
@@ -151,7 +160,7 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
         if (code == -1) break;
         if (letter) code = FIRST_CODE + (int)count - 2 + (int)(letter - LETTERS);
         if (code == 1) add_target(verb, command, optarg);
-        else if (code < FIRST_CODE) refuse(verb, options, count, word);
+        else if (code < FIRST_CODE) refuse(verb, options, count, word, argv[optind]);
         else set_option(&options[code - FIRST_CODE], argv[optind - 1]);
     }
     for (; optind < argc; optind++) add_target(verb, command, argv[optind]); /* after "--" */
