@@ -63,6 +63,7 @@ static void start_process(const Sweep *s, SweepRun *run) {
     close(messages);
     if (process < 0) runtime_error("cannot start a process for it: %s", strerror(reason));
     run->process = process;
+    progress_message(s->options->progress, "training %s", run->name);
 }
 
 /* Returns the signal that stopped a process, whose status is as of waitpid, or 0. */
@@ -186,7 +187,7 @@ static void note_ends(Crew *c) {
         run->over = true;
         judge(s, run, status);
         remove_no_messages(s, run);
-        report_end(s, run);
+        if (!c->signal || run->state != RUN_NOT_FINISHED) report_end(s, run);
         stop(c, stopped_by(status));
     }
 }

@@ -139,6 +139,11 @@ void print_summary(Progress *to, const char *mark, const Trainer *t, double meas
     say_wrapped(l, "note", t->text.note);
 }
 
+/* Prints the last line of a run. */
+static void print_page(const Trainer *t) {
+    if (t->options->page) print_plain(stdout, "page to look at: %s/report.html", t->run.directory);
+}
+
 void print_outcome(const Trainer *t) {
     const RunState *s = &t->state;
     const char *directory = t->run.directory;
@@ -148,6 +153,7 @@ void print_outcome(const Trainer *t) {
                     "%s has already finished; its pictures%s were made again; to train it longer: %s --set "
                     "train.steps=N",
                     directory, t->options->page ? " and its page" : "", command_to_copy("resume", directory));
+        print_page(t);
         return;
     }
     progress_duration(s->seconds, time, sizeof time);
@@ -159,9 +165,9 @@ void print_outcome(const Trainer *t) {
         printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
     if (t->signal) print_plain(stdout, "to resume: %s", command_to_copy("resume", directory));
     puts("results");
-    if (t->options->page) print_plain(stdout, "  page to look at  %s/report.html", directory);
     print_plain(stdout, "  loss curves      %s/loss.png", directory);
     print_plain(stdout, "  heatmaps         %s/attention/", directory);
     print_plain(stdout, "  samples          %s/samples.txt", directory);
     print_plain(stdout, "  numbers          %s/metrics.csv, attention.csv", directory);
+    print_page(t);
 }
