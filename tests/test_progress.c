@@ -51,25 +51,34 @@ static void one_line_over_another(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, false);
     Progress *recall = progress_make(terminal, false);
-    progress_update(recall, 10, 123, 1000, 0.01, 0.02, 0.9984, 35100, 7);
-    assert_shows("\rstep 123/1000  train 0.010  accuracy 0.998  35.1k tokens/s  0:07 left");
-    progress_update(p, 10, 120, 1000, 2.31, 2.4, NAN, 35100, 42);
-    assert_shows("\rstep 120/1000  train 2.310  val 2.400  35.1k tokens/s  0:42 left");
-    progress_update(p, 10.2, 121, 1000, 2.31, 2.4, NAN, 35100, 42); /* too soon */
+    progress_update(recall, 1, 120, 1000, 0.01, 0.02, 0.9984, 64); /* after an evaluation that took long */
+    assert_shows("\rstep 120/1000  train 0.010  accuracy 0.998");
+    progress_update(recall, 2, 121, 1000, 0.01, 0.02, 0.9984, 64);
+    assert_shows("\rstep 121/1000  train 0.010  accuracy 0.998");
+    progress_clear(recall);
+    assert_shows("\r                                          \r");
+    progress_update(recall, 3, 221, 1000, 0.01, 0.02, 0.9984, 64);
+    assert_shows("\rstep 221/1000  train 0.010  accuracy 0.998  6.4k tokens/s  0:08 left");
+    progress_update(p, 0, 0, 1000, 2.31, 2.4, NAN, 3510);
+    assert_shows("\rstep 0/1000  train 2.310  val 2.400");
+    progress_update(p, 0.1, 20, 1000, 2.31, 2.4, NAN, 3510); /* too soon */
+    progress_update(p, 10.1, 120, 1000, 2.31, 2.4, NAN, 3510);
+    assert_shows("\rstep 120/1000  train 2.310  val 2.400  35.1k tokens/s  1:28 left");
+    progress_update(p, 10.2, 121, 1000, 2.31, 2.4, NAN, 3510); /* too soon */
     assert_shows("");
-    progress_update(p, 11, 122, 1000, NAN, NAN, NAN, 35100, 7);
-    assert_shows("\rstep 122/1000  35.1k tokens/s  0:07 left"
+    progress_update(p, 20.1, 220, 1000, NAN, NAN, NAN, 3510);
+    assert_shows("\rstep 220/1000  35.1k tokens/s  1:18 left"
                  "                        "); /* the rest of the longer one */
     progress_message(p, "step %d", 122);
     assert_shows("\r                                        \rstep 122\n");
     progress_message(p, "again");
     assert_shows("again\n");
-    progress_count(p, 12, "tensors", 12, 58);
+    progress_count(p, 22, "tensors", 12, 58);
     assert_shows("\r12/58 tensors");
-    progress_count(p, 12.2, "tensors", 13, 58); /* too soon */
+    progress_count(p, 22.2, "tensors", 13, 58); /* too soon */
     assert_shows("");
-    assert_true(progress_is_due(p, 13));
-    assert_false(progress_is_due(p, 13.2));
+    assert_true(progress_is_due(p, 23));
+    assert_false(progress_is_due(p, 23.2));
     progress_line(p, "3 of 4 runs");
     assert_shows("\r3 of 4 runs  ");
     progress_clear(p);
@@ -96,10 +105,9 @@ static void set_width(unsigned short columns) {
    is 80. */
 static void never_wider_than_a_terminal(void) {
     NEED_TERMINAL();
-    char expected[] =
-        "\rstep 1000000000000000000/1000000000000000000  train 2.310  val 2.400  35.1k tokens/s  0:42 left";
+    char expected[] = "\rstep 1000000000000000000/1000000000000000000  train 1234567890.000  val 1234567890.000";
     Progress *p = progress_make(terminal, false);
-    progress_update(p, 0, 1000000000000000000, 1000000000000000000, 2.31, 2.4, NAN, 35100, 42);
+    progress_update(p, 0, 1000000000000000000, 1000000000000000000, 1234567890, 1234567890, NAN, 35100);
     expected[80] = 0;
     assert_shows(expected);
 }
@@ -148,7 +156,7 @@ static void a_message_breaks_between_words(void) {
 static void quiet_is_silent(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, true);
-    progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
+    progress_update(p, 0, 1, 2, 3, 4, NAN, 5);
     progress_count(p, 1, "tensors", 12, 58);
     progress_message(p, "nothing");
     progress_clear(p);
@@ -161,7 +169,7 @@ static void a_dumb_terminal_gets_messages_only(void) {
         setenv("TERM", "dumb", 1);
         if (unset) unsetenv("TERM");
         Progress *p = progress_make(terminal, false);
-        progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
+        progress_update(p, 0, 1, 2, 3, 4, NAN, 5);
         progress_message(p, "whole lines");
         assert_shows("whole lines\n");
     }
@@ -169,7 +177,7 @@ static void a_dumb_terminal_gets_messages_only(void) {
 
 static void a_file_gets_messages_only(void) {
     Progress *p = progress_make(print_into(), false);
-    progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
+    progress_update(p, 0, 1, 2, 3, 4, NAN, 5);
     progress_message(p, "whole lines");
     progress_clear(p);
     assert_string_equal(what_was_printed(), "whole lines\n");

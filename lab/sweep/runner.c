@@ -126,18 +126,18 @@ static size_t count_over(const Sweep *s) {
 
 /* Shows the steps of all runs. A run that ended early makes no more steps: it counts as if it had made them all. */
 static void show_progress(const Sweep *s) {
-    char line[160], left[32];
-    double steps = 0, all_steps = 0, seconds = 0;
+    char line[160];
+    double steps = 0, all_steps = 0;
     if (!progress_is_due(s->options->progress, omp_get_wtime())) return;
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (run->process) sweep_read_run(run);
         all_steps += (double)run->config.train.steps;
         steps += run->over ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
-        seconds += fmax(0, run->measured[MEASURE_SECONDS]);
     }
-    progress_duration(seconds / steps * (all_steps - steps) / (double)s->slots, left, sizeof left);
-    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %.0f/%.0f   %s left", count_over(s),
-             s->run_count, count_trained(s), steps, all_steps, left);
+    const double rate = progress_rate(s->options->progress, omp_get_wtime(), steps);
+    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %.0f/%.0f", count_over(s), s->run_count,
+             count_trained(s), steps, all_steps);
+    progress_append_left(line, sizeof line, all_steps - steps, rate);
     progress_line(s->options->progress, line);
 }
 
