@@ -321,7 +321,14 @@ for words in '--quiet' '--seed 1' '--temperature 0'; do # shellcheck disable=SC2
     silent
 done
 
-# --- train: a text for the pictures that the corpus lacks
+# --- train: a text for the pictures, also one that the corpus lacks; and bf16 without instructions for it
+tr a-m A-M <corpus.txt >letters.txt # has the letters of the next text, and hardly its words
+ends 0 ./train tiny.ini --dry-run --set "log.attention_text=THE n" --set data.corpus=letters.txt
+says '^;   note      pictures show log.attention_text: THE n$'
+ends 0 ./train tiny.ini --dry-run --set "log.attention_text=the end of the ferry"
+says '^;   note      pictures show the first 16 characters of log.attention_text: the$'
+ends 0 ./train tiny.ini --dry-run --set train.precision=bf16
+check "a note on bf16 that is slow" "$(grep -c emulated "$said/out")" "$(grep -c 'several times slower than fp32' "$said/out")"
 ends 0 ./train tiny.ini --set log.attention_text=a~b --out other_text
 check_match "the note on another text" "pictures show validation text instead: log.attention_text has the character '~'" \
     "$(tr -s '\n ' ' ' <"$said/err")"

@@ -132,9 +132,11 @@ void print_summary(Progress *to, const char *mark, const Trainer *t, double meas
     SAY(l, "machine", "%s%zu thread%s on %s;", ranks, model->threads, model->threads == 1 ? "" : "s", cpu);
     const bool refused = cpu_has_tiles() && cpu_level() < CPU_AMX_BF16;
     if (t->engine.kind == ENGINE_PLAIN) SAY(l, "", "%s", "forward and backward pass by the plain engine, in loops");
-    else if (s->attention.bf16)
-        SAY(l, "", "products of bf16: %s%s", matmul_kernels(true), refused ? " (Linux refuses AMX)" : "");
-    else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
+    else if (s->attention.bf16) {
+        const char *kernels = matmul_kernels(true),
+                   *slow = strstr(kernels, "emulated") ? ", several times slower than fp32" : "";
+        SAY(l, "", "products of bf16: %s%s%s", kernels, refused ? " (Linux refuses AMX)" : "", slow);
+    } else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_build());
     say_wrapped(l, "note", t->text.note);
 }
