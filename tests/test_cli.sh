@@ -352,17 +352,27 @@ ends 0 ./train tiny.ini --quiet --out "my run"
 prints 0 "longer: ./train resume 'my run' --set train.steps=N" ./train resume "my run"
 
 # --- signals: saved, and said so
-for signal in INT:130 TERM:143; do
-    out=stopped-${signal%:*}
+for signal in INT TERM USR1 USR2 XCPU ALRM VTALRM PROF; do
+    out=stopped-$signal
     begin "$out/metrics.csv" 6 ./train tiny.ini --out "$out" --set train.steps=1000000 --set eval.every=0 --set log.every=1
-    stop "${signal%:*}"
-    check "exit status of a run stopped by SIG${signal%:*}" "${signal#*:}" "$status"
+    stop $signal
+    check "exit status of a run stopped by SIG$signal" "$(python3 -c "import signal; print(128 + signal.SIG$signal)")" "$status"
     check "the result in $out/run.json" interrupted "$(result_of "$out")"
     check_match "its last words" '^stopped after [0-9]+ steps' "$(cat "$said/out")"
     check_match "its last words" '^to resume: ./train resume ' "$(cat "$said/out")"
     check_files "$out/checkpoint/last.safetensors" "$out/loss.png"
     ends 0 ./train eval "$out"
 done
+
+# Some service managers start programs with signals blocked, which their processes inherit.
+begin blocked/metrics.csv 6 python3 -c 'import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+os.execvp(sys.argv[1], sys.argv[1:])' ./train tiny.ini --out blocked --quiet --set train.steps=1000000 --set log.every=1
+kill -TERM "$running"
+for _ in $(seq 100); do [ "$(result_of blocked)" = running ] && sleep 0.1; done # it is killed below if it does not end
+check "the result in blocked/run.json" interrupted "$(result_of blocked)"
+stop KILL
+check "exit status of a run that was started with signals blocked" 143 "$status"
 
 # A terminal that is closed sends SIGHUP, which nohup ignores, and takes standard output away; so may whoever sends SIGTERM.
 begin hung/metrics.csv 6 sh -c 'exec ./train tiny.ini --out hung --set train.steps=1000000 --set eval.every=0 --set log.every=1 >/dev/full'

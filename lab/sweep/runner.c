@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/interrupt.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "lab/sweep/sweep.h"
@@ -28,17 +29,19 @@ typedef struct {
 
 /* --- a process */
 
-/* Removes the variables that a launcher of MPI programs (mpirun, srun) sets for the processes that it starts. A run is
-   not one of these. */
-static void leave_launcher(void) {
-    static const char *const beginnings[] = {"OMPI_",  "PMI_",  "PMIX_",     "PRTE_",
-                                             "HYDRA_", "HYDI_", "MPI_LOCAL", "SLURM_STEP"};
+/* Removes what was meant for this process alone: the variables that a launcher of MPI programs (mpirun, srun) sets for
+   the processes that it starts, and those that bind threads to processors, which would be the same for all runs. */
+static void leave_environment(void) {
+    static const char *const beginnings[] = {"OMPI_",     "PMI_",       "PMIX_",     "PRTE_",
+                                             "HYDRA_",    "HYDI_",      "MPI_LOCAL", "SLURM_STEP",
+                                             "OMP_PROC_", "OMP_PLACES", "GOMP_CPU_", "KMP_AFFINITY"};
     char **end = environ;
+    processors_release();
     for (char **variable = environ; *variable; variable++) {
-        bool is_of_launcher = false;
+        bool is_of_this = false;
         for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
-            is_of_launcher = is_of_launcher || strncmp(*variable, beginnings[i], strlen(beginnings[i])) == 0;
-        if (!is_of_launcher) *end++ = *variable;
+            is_of_this = is_of_this || strncmp(*variable, beginnings[i], strlen(beginnings[i])) == 0;
+        if (!is_of_this) *end++ = *variable;
     }
     *end = NULL;
 }
@@ -227,7 +230,7 @@ static void wake(int signal_number) { (void)signal_number; }
 int sweep_train(Sweep *s) {
     const struct timespec pause = {.tv_nsec = 20000000};
     Crew c = {.sweep = s};
-    leave_launcher();
+    leave_environment();
     signal(SIGCHLD, wake); /* whoever started this program may ignore it: then no process's end could be found */
     for (;;) {
         note_ends(&c);

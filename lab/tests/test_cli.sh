@@ -334,6 +334,22 @@ for signal in INT:130 TERM:143 KILL:137; do
     check "$out/config.ini" "$(cat swept/config.ini)" "$(cat "$out/config.ini")"
 done
 
+# --- sweep: where the user binds threads, each run may use all the processors that the sweep may use
+# processors_of PROCESS: as Linux lists them
+processors_of() { sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$1/status"; }
+for binding in OMP_PROC_BIND=true OMP_PLACES=threads GOMP_CPU_AFFINITY=0-9999; do
+    [ "$(uname)" = Linux ] || break
+    begin bound/scale_divisor=none/metrics.csv 4 \
+        env "$binding" ./train sweep sweep.ini --set train.steps=1000000 --jobs 2 --threads 2 --quiet --out bound
+    for child in $(pgrep -P "$running"); do
+        check "processors of a run with $binding" "$(processors_of self)" "$(processors_of "$child")"
+        check "variables of it" "" "$(tr '\0' '\n' <"/proc/$child/environ" | grep -F "$binding")"
+    done
+    stop TERM
+    check "exit status of it" 143 "$status"
+    rm -r bound
+done
+
 # --- why, sweep: commands that are printed to be copied: a path with blanks is one word of them
 ends 0 ./train tiny.ini --quiet --out "my run"
 ends 0 ./train why "my run"
@@ -364,6 +380,11 @@ refused <<'ROWS'
 2 | no option --out | ./train gradcheck tiny.ini --out gradients
 1 | installed/sqrtdk-double, which cannot be started .*: run make | installed/sqrtdk gradcheck tiny.ini
 ROWS
+if [ "$(uname)" = Linux ]; then # it gets all processors, though libgomp has bound this program to one before main
+    printf '#!/bin/sh\ngrep Cpus_allowed_list /proc/$$/status\n' >installed/sqrtdk-double && chmod +x installed/sqrtdk-double
+    ends 0 env OMP_PROC_BIND=true installed/sqrtdk gradcheck tiny.ini
+    check "processors of: $name" "$(grep Cpus_allowed_list /proc/self/status)" "$(cat "$said/out")"
+fi
 cp "$(readlink -f train)-double" installed/sqrtdk-double
 ends 0 installed/sqrtdk gradcheck tiny.ini "$@"
 begin "$said/out" 1 ./train gradcheck tiny.ini --set model.layers=50
