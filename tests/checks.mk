@@ -22,7 +22,7 @@ bits: train
 # Needs clang-format, clang-tidy (both 14) and shellcheck.
 lint:
 	clang-format --dry-run -Werror train.c src/*/*.[ch] lab/*.[ch] lab/*/*.[ch] lab/*/*/*.[ch] tests/*.[ch] tests/*/*.[ch]
-	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh lab/*/*.sh .ci/run .ci/slow
+	shellcheck setup.sh share/*sh data/*.sh tests/*.sh tests/*/*.sh lab/*/*.sh .ci/run .ci/slow
 	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE) -I.
 	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)
 

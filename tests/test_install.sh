@@ -71,6 +71,41 @@ if command -v bash >/dev/null; then
     check "--set train.steps=" "" "$(completes c.ini --set train.steps =)"
     check "configs/r" "configs/recall.ini" "$(completes configs/r)"
     check "run" "runs" "$(completes eval run)"
+
+    # Names of files are data: nothing expands or runs them, and none is torn apart.
+    # shellcheck disable=SC2016 # names
+    for name in '$(touch${IFS}ran).ini' 'two words.ini' '~root.ini' '{a,b}.ini' '`touch ran`.ini' "it's.ini" '*.ini'; do
+        begin=$(printf %.2s "$name")
+        : >"$name" && : >"configs/1$name" && : >"$root/usr/share/sqrtdk/configs/2$name"
+        check "a file whose name begins with $begin" "$name" "$(completes eval "$begin")"
+        check "configs/1$begin" "configs/1$name" "$(completes eval "configs/1$begin")"
+        check "configs/2$begin" "configs/2$name" "$(completes eval "configs/2$begin")"
+        rm "$root/usr/share/sqrtdk/configs/2$name"
+    done
+    check "a key that is a script of sed" "" "$(completes c.ini --set 'a/s//touch ran/e;' = 2>&1)"
+    check "what the names ran" "" "$(ls ran 2>/dev/null)"
+    # typed TEXT: the line as bash has it after the tabulator
+    typed() {
+        rm -f line
+        # shellcheck disable=SC2016 # for bash to expand
+        HISTFILE='' python3 -c 'import os, pty, sys
+pid, terminal = pty.fork()
+if not pid:
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+show = "bind -x \x27\"\\C-t\": printf %s \"$READLINE_LINE\" >line; READLINE_LINE=exit\x27"
+os.write(terminal, (". " + sys.argv[1] + "\n" + show + "\n" + sys.argv[2] + "\t\x14\n").encode())
+try:
+    while os.read(terminal, 4096):
+        pass
+except OSError: # bash has ended
+    pass' "'$root/usr/share/bash-completion/completions/sqrtdk'" "$1" && cat line
+    }
+    if python3 -c 'import os; os.openpty()' 2>/dev/null; then
+        check "two" 'sqrtdk eval two\ words.ini ' "$(typed 'sqrtdk eval two')"
+        check "'two w" "sqrtdk eval 'two words.ini' " "$(typed "sqrtdk eval 'two w")"
+        check '\$' 'sqrtdk eval \$\(touch\$\{IFS\}ran\).ini ' "$(typed 'sqrtdk eval \$')"
+        check '\~' 'sqrtdk eval \~root.ini ' "$(typed 'sqrtdk eval \~r')"
+    fi
 fi
 
 # --- uninstall
