@@ -26,6 +26,8 @@ PKG_CONFIG ?= pkg-config
 include share/libraries.mk
 
 comma := ,
+# A word of the shell, whatever is in it.
+quoted = '$(subst ','\'',$(1))'
 # The constants of an enum without a name are whole numbers here, and may meet doubles; clang 22 would warn.
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wno-enum-float-conversion
 OPTIMISE := -O3 -fno-math-errno -fno-trapping-math
@@ -112,7 +114,7 @@ $(BUILD)/double/%.o: %.c Makefile
 # The font, the built-in corpus and the lab's page become part of the program.
 $(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt $(wildcard lab/report/*.html lab/report/*.css lab/report/*.js)
 	@mkdir -p $(@D)
-	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
+	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH=$(call quoted,"$(FONT)") -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
 
 .SECONDEXPANSION:
 object_of = $(BUILD)/$(1)/$(basename $(filter %/$(2).c,$(TEST_FILES))).o
@@ -140,41 +142,23 @@ test: train $(TEST_PROGRAMS)
 
 include tests/checks.mk $(wildcard lab/*/*.mk)
 
-# What is installed, as FILE:PLACE below PREFIX.
 MANUAL := $(BUILD)/sqrtdk.1
-CONFIGS := $(wildcard configs/*.ini configs/scores/*.ini configs/cluster/*.sbatch)
-DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/*.py docs/live.html docs/images/* \
-	lab/docs/*.md lab/docs/*.py lab/docs/*.ipynb lab/docs/images/*)
-INSTALLED := $(BUILD)/train:bin/sqrtdk $(BUILD)/train-double:bin/sqrtdk-double $(MANUAL):share/man/man1/sqrtdk.1 \
-	share/completion.bash:share/bash-completion/completions/sqrtdk \
-	$(foreach f,$(CONFIGS) data/get_shakespeare.sh lab/export_gpt2.py lab/run_reader.py,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))
-TO = $(DESTDIR)$(PREFIX)
-
+TO = $(call quoted,$(DESTDIR)$(PREFIX))
 $(MANUAL): $(BUILD)/train share/man.sh
 	@ln -sf train $(BUILD)/sqrtdk
-	$(call brief,MAN $@)PATH="$(CURDIR)/$(BUILD):$$PATH" share/man.sh >$@
+	$(call brief,MAN $@)PATH="$$PWD/$(BUILD):$$PATH" share/man.sh >$@
 
 install: train $(MANUAL)
-	@set -e; for put in $(INSTALLED); do \
-		to="$(TO)/$${put#*:}"; \
-		case $$put in *:bin/* | *.sh | */export_gpt2.py) mode=755 ;; *) mode=644 ;; esac; \
-		install -d "$${to%/*}"; \
-		install -m $$mode "$${put%%:*}" "$$to"; \
-	done
-	@echo 'installed below $(TO); try: $(TO)/bin/sqrtdk configs/dk64_scaled.ini'
+	@share/install.sh install $(BUILD) $(TO)
+	@printf 'installed below %s; try: %s/bin/sqrtdk configs/dk64_scaled.ini\n' $(TO) $(TO)
+uninstall:
+	@share/install.sh uninstall $(BUILD) $(TO)
 
 # The files of the last commit, which build without git.
 VERSION = $(shell sed -n 's/^\#define SQRTDK_VERSION "\(.*\)"/\1/p' src/base/results.h)
 dist:
 	@mkdir -p build
 	git archive --prefix=sqrtdk-$(VERSION)/ -o build/sqrtdk-$(VERSION).tar.gz HEAD
-
-# Directories that others use as well stay, and those below share/sqrtdk that hold something else.
-uninstall:
-	@for put in $(INSTALLED); do rm -f "$(TO)/$${put#*:}"; done
-	@for folder in sqrtdk doc/sqrtdk; do \
-		[ ! -d "$(TO)/share/$$folder" ] || find "$(TO)/share/$$folder" -depth -type d -exec rmdir {} \; 2>/dev/null || true; \
-	done
 
 clean:
 	rm -rf build train train-mpi

@@ -100,7 +100,7 @@ $(BUILD)/refuse.so: tests/torture/refuse.c Makefile
 	@mkdir -p $(@D)
 	$(call brief,CC $<)$(CC) $(LANGUAGE) $(WARNINGS) -O2 -fPIC -shared $< -o $@
 torture: train $(BUILD)/refuse.so
-	REFUSE_LIBRARY=$(CURDIR)/$(BUILD)/refuse.so tests/torture/torture.sh $(EVERY) $(KILLS)
+	REFUSE_LIBRARY="$$PWD/$(BUILD)/refuse.so" tests/torture/torture.sh $(EVERY) $(KILLS)
 
 # Nothing is built. gemm.c is left out: its kernels would take the analyzer too long, and hold no memory.
 analyze:

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/command.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "data/recall.h"
@@ -51,7 +52,7 @@ static char *read_text(const char *path, size_t *size) {
     const bool missing = access(path, F_OK) != 0 && errno == ENOENT;
     if (missing && length >= name && strcmp(path + length - name, SHAKESPEARE) == 0)
         usage_error("cannot read the corpus %.500s: %s; %.400s downloads it", path, strerror(ENOENT),
-                    path_installed("data/get_shakespeare.sh", script));
+                    command_word(path_installed("data/get_shakespeare.sh", script)));
     return file_read(path, "the corpus", CORPUS_LIMIT, size);
 }
 
