@@ -96,7 +96,7 @@ fuzz:
 # EVERY=1 refuses the call of each place that calls come from, KILLS is how often a command is killed.
 EVERY := 16
 KILLS := 20
-$(BUILD)/refuse.so: tests/torture/refuse.c Makefile
+$(BUILD)/refuse.so: tests/torture/refuse.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call brief,CC $<)$(CC) $(LANGUAGE) $(WARNINGS) -O2 -fPIC -shared $< -o $@
 torture: train $(BUILD)/refuse.so

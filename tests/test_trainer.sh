@@ -28,8 +28,15 @@ fi
 mkdir -p "$tmp/$build/float" && cp -a train.c src data configs share tests Makefile "$tmp" &&
     cp -a "$build/float/src" "$tmp/$build/float" && cp -a "$build/embedded" "$tmp/$build" && cd "$tmp" || exit 1
 rm -rf "$build/embedded/lab"
-make -s trainer >said 2>&1
-check "make trainer" "0, saying " "$?, saying $(cat said)"
+CC="env $CC" make -s -o "$build/flags" trainer >said 2>&1
+check "make trainer, by a compiler of two words" "0, saying " "$?, saying $(cat said)"
+
+# --- objects follow the flags
+object=$build/float/src/base/error.o
+make -s CFLAGS=-g "$object"
+check "the same CFLAGS" "" "$(make CFLAGS=-g "$object" 2>&1)"
+check "other CFLAGS" "CC src/base/error.c" "$(make CFLAGS=-g0 "$object" 2>&1)"
+check "make install takes what was built" "" "$(make -o install "$object" install 2>&1 | grep error.c)"
 
 run() { "$@" >out 2>err; }
 settings='--set train.steps=20 --set train.warmup=2 --set eval.every=10 --set eval.batches=2 --set log.sample_tokens=20'
