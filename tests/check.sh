@@ -43,5 +43,5 @@ mpi_or_skip() {
     CC=${CC:-$(basename "$build")}
     export CC OMP_WAIT_POLICY=passive
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-    make -s "$build/train-mpi" || exit 1
+    make -s -o "$build/flags" "$build/train-mpi" || exit 1 # with what was built, whatever its flags
 }

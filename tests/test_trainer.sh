@@ -1,6 +1,6 @@
 #!/bin/sh
-# The trainer without the lab: a tree that has no lab/ builds with `make trainer`, trains, resumes, evaluates, samples and
-# draws, and says of a verb of the lab in one line that it is not built in.
+# Building. A clone with core.autocrlf has the same bytes. A tree that has no lab/ builds with `make trainer`, trains, resumes,
+# evaluates, samples and draws, and says of a verb of the lab in one line that it is not built in.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/check.sh
@@ -10,12 +10,33 @@ export OMP_NUM_THREADS=1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
+CC=${CC:-$(basename "$build")}
+export CC
+
+# --- a clone where git would end lines in CRLF: the scripts run, and the built-in text is the same
+if git rev-parse --git-dir >/dev/null 2>&1; then
+    git clone -q -s -c core.autocrlf=true . "$tmp/clone" && cd "$tmp/clone" || exit 1
+    check "lines that end in CRLF" "" "$(git ls-files --eol | grep -v '^i/crlf' | grep -m 1 w/crlf)"
+    check "setup.sh --print" "$("$OLDPWD/setup.sh" --print)" "$(./setup.sh --print 2>&1)"
+    make -s "$build/embedded/src/data/builtin.o" >"$tmp/said" 2>&1
+    check "the built-in text" "" "$(cat "$tmp/said"; cmp "$OLDPWD/$build/embedded/src/data/builtin.o" "$build/embedded/src/data/builtin.o" 2>&1)"
+    cd "$OLDPWD" || exit 1
+fi
+
+# --- a tree without lab/
 # The objects of src/ are those of this build, which make takes for up to date.
 mkdir -p "$tmp/$build/float" && cp -a train.c src data configs share tests Makefile "$tmp" &&
     cp -a "$build/float/src" "$tmp/$build/float" && cp -a "$build/embedded" "$tmp/$build" && cd "$tmp" || exit 1
 rm -rf "$build/embedded/lab"
-CC=${CC:-$(basename "$build")} make -s trainer >said 2>&1
-check "make trainer" "0, saying " "$?, saying $(cat said)"
+CC="env $CC" make -s -o "$build/flags" trainer >said 2>&1
+check "make trainer, by a compiler of two words" "0, saying " "$?, saying $(cat said)"
+
+# --- objects follow the flags
+object=$build/float/src/base/error.o
+make -s CFLAGS=-g "$object"
+check "the same CFLAGS" "" "$(make CFLAGS=-g "$object" 2>&1)"
+check "other CFLAGS" "CC src/base/error.c" "$(make CFLAGS=-g0 "$object" 2>&1)"
+check "make install takes what was built" "" "$(make -o install "$object" install 2>&1 | grep error.c)"
 
 run() { "$@" >out 2>err; }
 settings='--set train.steps=20 --set train.warmup=2 --set eval.every=10 --set eval.batches=2 --set log.sample_tokens=20'

@@ -67,7 +67,7 @@ one_mutant() {
     changed=$(diff "$file" "$tree/$file" | grep -c '^>')
     if [ "$changed" != 1 ]; then
         echo "FAILED: $what: the pattern changes $changed lines of $file, not 1" >"$tree.line"
-    elif ! make -s -C "$tree" WARNINGS=-w OPTIMISE=-O1 CFLAGS= "$build/$program" >"$tree.err" 2>&1; then
+    elif ! make -s -C "$tree" -o "$build/flags" WARNINGS=-w OPTIMISE=-O1 CFLAGS= "$build/$program" >"$tree.err" 2>&1; then
         echo "FAILED: $what: does not compile: $(head -n 1 "$tree.err")" >"$tree.line"
     else
         if [ $program = train-double ]; then gradcheck "$tree" "$@"; else against_torch "$tree"; fi

@@ -255,7 +255,8 @@ const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Comman
     const int first = train || verb != verbs[0];                  /* command_parse skips the verb */
     if (argc > 1 && !first) check_word(verbs, argv[1], argv[2], command->help);
     if (verb->script)
-        usage_error("%s is a script: %s %s", verb->name, path_installed(verb->script, script), verb->target);
+        usage_error("%s is a script: %s %s", verb->name, command_word(path_installed(verb->script, script)),
+                    verb->target);
     if (!verb->run)
         usage_error("%s is a verb of lab/, which is not built in: make builds it, and make trainer leaves it out",
                     verb->name);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/command.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "data/recall.h"
@@ -51,7 +52,7 @@ static _Noreturn void is_missing(const char *path) {
     if (*path != '/' && getcwd(folder, sizeof folder))
         snprintf(places, sizeof places, ", in %s or beside the config", folder);
     if (length >= name && strcmp(path + length - name, SHAKESPEARE) == 0)
-        snprintf(hint, sizeof hint, "; %s downloads it", path_installed("data/get_shakespeare.sh", script));
+        snprintf(hint, sizeof hint, "; %s downloads it", command_word(path_installed("data/get_shakespeare.sh", script)));
     usage_error("cannot read the corpus %s: %s%s%s", path, strerror(ENOENT), places, hint);
 }
 
