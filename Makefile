@@ -113,9 +113,12 @@ $(BUILD)/double/%.o: %.c Makefile $(BUILD)/flags
 	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
 # The font, the built-in corpus and the lab's page become part of the program.
-$(BUILD)/embedded/%.o: %.S Makefile $(BUILD)/flags src/base/embed.inc data/sallow_reach.txt $(wildcard lab/report/*.html lab/report/*.css lab/report/*.js)
+$(BUILD)/embedded/%.o: %.S Makefile $(BUILD)/embedded/font.ttf src/base/embed.inc data/sallow_reach.txt $(wildcard lab/report/*.html lab/report/*.css lab/report/*.js)
 	@mkdir -p $(@D)
-	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH=$(call quoted,"$(FONT)") -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
+	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(BUILD)/embedded/font.ttf"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
+$(BUILD)/embedded/font.ttf: $(BUILD)/flags
+	@mkdir -p $(@D)
+	@cat <$(call quoted,$(FONT)) >$@
 
 .SECONDEXPANSION:
 object_of = $(BUILD)/$(1)/$(basename $(filter %/$(2).c,$(TEST_FILES))).o
@@ -145,7 +148,7 @@ include tests/checks.mk $(wildcard lab/*/*.mk)
 
 $(if $(filter ~ ~/%,$(PREFIX) $(DESTDIR)),$(error the shell has not replaced the ~ of $(DESTDIR)$(PREFIX): write $(HOME)))
 # What objects are compiled and programs linked with. A file of words is written anew when they are others.
-FLAGS := $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LDLIBS)
+FLAGS := $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LDLIBS) $(FONT)
 $(BUILD)/flags: WORDS := $(FLAGS)
 $(BUILD)/mpi/flags: WORDS := $(MPI_COMPILER)
 $(BUILD)/flags $(BUILD)/mpi/flags: $(if $(filter install,$(MAKECMDGOALS)),,FORCE)

@@ -25,18 +25,11 @@ fi
 
 # --- a tree without lab/
 # The objects of src/ are those of this build, which make takes for up to date.
-mkdir -p "$tmp/$build/float" && cp -a train.c src data configs share tests Makefile "$tmp" &&
+mkdir -p "$tmp/$build/float" && cp -a train.c src data configs share tests Makefile README.md "$tmp" &&
     cp -a "$build/float/src" "$tmp/$build/float" && cp -a "$build/embedded" "$tmp/$build" && cd "$tmp" || exit 1
 rm -rf "$build/embedded/lab"
 CC="env $CC" make -s -o "$build/flags" trainer >said 2>&1
 check "make trainer, by a compiler of two words" "0, saying " "$?, saying $(cat said)"
-
-# --- objects follow the flags
-object=$build/float/src/base/error.o
-make -s CFLAGS=-g "$object"
-check "the same CFLAGS" "" "$(make CFLAGS=-g "$object" 2>&1)"
-check "other CFLAGS" "CC src/base/error.c" "$(make CFLAGS=-g0 "$object" 2>&1)"
-check "make install takes what was built" "" "$(make -o install "$object" install 2>&1 | grep error.c)"
 
 run() { "$@" >out 2>err; }
 settings='--set train.steps=20 --set train.warmup=2 --set eval.every=10 --set eval.batches=2 --set log.sample_tokens=20'
@@ -59,6 +52,40 @@ check "a page" "none" "$([ -e run/report.html ] || echo none)"
 run ./train resume run
 check_match "of a finished run" '^run has already finished; its pictures were made again; ' "$(cat out)"
 
+# --- fonts: the first of a collection; one that cannot be read ends the command before a run begins
+python3 - "$build/embedded/font.ttf" >'`touch ran` font.ttc' <<'PYTHON'
+import struct, sys
+
+head = struct.pack(">4sIII", b"ttcf", 0x10000, 1, 16)
+font = bytearray(open(sys.argv[1], "rb").read())
+for table in range(12, 12 + 16 * struct.unpack(">H", font[4:6])[0], 16):
+    font[table + 8:table + 12] = struct.pack(">I", struct.unpack(">I", font[table + 8:table + 12])[0] + len(head))
+sys.stdout.buffer.write(head + font)
+PYTHON
+cp README.md text.ttf
+for font in '`touch ran` font.ttc' text.ttf; do
+    rm "$build/embedded/font.ttf"
+    make -s -o "$build/flags" FONT="$font" trainer >said 2>&1
+    check "make FONT=$font" "0, saying " "$?, saying $(cat said)"
+    # shellcheck disable=SC2086
+    run ./train configs/dk64_scaled.ini --out "run with $font" $settings
+    case $font in
+    *.ttc) check "a picture" "" "$(cmp run/attention/step000000_layer0.png "run with $font/attention/step000000_layer0.png" 2>&1)" ;;
+    *) check "a font that cannot be read" "1, saying ./train: the font that is built in cannot be read: build again with make FONT=/path/to/DejaVuSans.ttf" \
+        "$?, saying $(cat err)$(ls -d "run with $font" 2>/dev/null)" ;;
+    esac
+done
+check "what the name of a font ran" "" "$(ls ran 2>/dev/null)"
+
+# --- objects follow the flags
+object=$build/float/src/base/error.o
+make -s CFLAGS=-g "$object"
+check "the same CFLAGS" "" "$(make CFLAGS=-g "$object" 2>&1)"
+check "other CFLAGS" "CC src/base/error.c" "$(make CFLAGS=-g0 "$object" 2>&1)"
+check "another font" "AS src/show/font.S" "$(make CFLAGS=-g0 FONT=text.ttf "$build/embedded/src/show/font.o" 2>&1)"
+check "make install takes what was built" "" "$(make -o install "$object" install 2>&1 | grep error.c)"
+
+# --- verbs of lab/
 verbs=$(grep -oE '_verb = \{\.name = "[a-z]+"\}' train.c | cut -d '"' -f 2 | tr '\n' ' ')
 check "the lab's verbs" "sweep attend why report bench theory gradcheck " "$verbs"
 for verb in $verbs; do

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "run/pictures.h"
+#include "show/canvas.h"
 
 TrainOptions train_options(const Command *command, void (*page)(const Directory *directory)) {
+    canvas_check_font(); /* a run would end at its first picture */
     return (TrainOptions){.threads = command_threads(command),
                           .out = command->out,
                           .force = command->force,
