@@ -52,7 +52,8 @@ static _Noreturn void is_missing(const char *path) {
     if (*path != '/' && getcwd(folder, sizeof folder))
         snprintf(places, sizeof places, ", in %s or beside the config", folder);
     if (length >= name && strcmp(path + length - name, SHAKESPEARE) == 0)
-        snprintf(hint, sizeof hint, "; %s downloads it", command_word(path_installed("data/get_shakespeare.sh", script)));
+        snprintf(hint, sizeof hint, "; %s downloads it",
+                 command_word(path_installed("data/get_shakespeare.sh", script)));
     usage_error("cannot read the corpus %s: %s%s%s", path, strerror(ENOENT), places, hint);
 }
 
