@@ -22,15 +22,37 @@ void text_write_field(const char *text, FILE *out) {
     if (quoted) fputc('"', out);
 }
 
-void text_begin(Text *t) {
+static void undo_text(void *block) {
+    const Text *t = block;
+    if (t->stream) fclose(t->stream);
+    free(t->bytes);
+}
+
+Text *text_begin(void) {
+    Text *t = memory_make_undone(sizeof *t, undo_text, "a text");
     t->stream = open_memstream(&t->bytes, &t->size);
     if (!t->stream) runtime_error("no memory for a text");
+    return t;
+}
+
+static void close_text(Text *t) {
+    const bool written = !ferror(t->stream), closed = fclose(t->stream) == 0;
+    t->stream = NULL;
+    if (!written || !closed) runtime_error("no memory for a text");
 }
 
 char *text_end(Text *t) {
-    const bool complete = fclose(t->stream) == 0;
-    char *copy = complete ? memory_copy_text(t->bytes, t->size) : NULL;
-    free(t->bytes);
-    if (!complete) runtime_error("no memory for a text");
+    close_text(t);
+    char *copy = memory_copy_text(t->bytes, t->size);
+    memory_free(t);
     return copy;
+}
+
+char *text_take(Text *t, size_t *size) {
+    close_text(t);
+    char *bytes = t->bytes;
+    *size = t->size;
+    t->bytes = NULL;
+    memory_free(t);
+    return bytes;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/results.h"
+#include "lab/live/live.h"
 #include "lab/report/report.h"
 #include "run/checkpoint.h"
 #include "run/pictures.h"
@@ -207,9 +208,56 @@ static void escapes(void) {
     for (letters = 0; letters < 62; letters++) refuse_each(parse, "an escape", 3);
 }
 
+/* Makes what is left of a model's two steps, and asks for all that it shows. */
+static void steer(Live *live) {
+    size_t count;
+    if (live_steps(live) == 0) live_step(live);
+    live_evaluate(live);
+    live_divide(live, 3);
+    live_step(live);
+    live_sample(live, "", 4, 1, 1);
+    live_why(live, "run");
+    live_files(live, &count);
+}
+
+/* Returns a hash of what does not depend on the time. */
+static uint64_t hash_model(Live *live) {
+    uint64_t hash = hash_bytes(HASH_START, live_parameters(live, NULL), live_count(live) * sizeof(real));
+    size_t count;
+    const LiveFile *files = live_files(live, &count);
+    for (const LiveFile *file = files; file < files + count; file++) {
+        const bool timed = strstr(file->name, "last") || strcmp(file->name, "run.json") == 0;
+        hash = hash_bytes(hash, file->name, strlen(file->name));
+        if (strcmp(file->name, "metrics.csv") == 0) hash = hash_bytes(hash, &file->size, sizeof file->size);
+        else if (!timed) hash = hash_bytes(hash, file->bytes, file->size);
+    }
+    return hash;
+}
+
+/* After an error a model is as it was, and makes the same two steps. */
+static void go_on(void) {
+    static uint64_t expected;
+    Live *live =
+        live_make("[model]\nlayers = 1\nd_model = 8\ncontext = 8\n[train]\nsteps = 2\nbatch = 2\n[eval]\n"
+                  "every = 1\nbatches = 1\n[log]\nattention_every = 1\nsample_tokens = 4\n",
+                  "The model is refused memory. It is as it was, and makes the step that it was asked for. The "
+                  "files that it writes are those of a model that had all the memory in the world.\n");
+    Error refused = {0};
+    for (size_t tries = 0; live_steps(live) < 2; tries++) {
+        if (!works(steer(live))) refused = err;
+        assert_true(tries < 2);
+    }
+    const uint64_t hash = hash_model(live);
+    if (!expected) expected = hash;
+    assert_true(hash == expected);
+    if (refused.status) error_raise_again(&refused);
+}
+
+static void models_in_memory(void) { refuse_some(go_on, "a model in memory", 1000, 7); }
+
 int main(void) {
     nowhere = fopen("/dev/null", "w");
     return RUN_TESTS(TRAINING_TEST(checking), TRAINING_TEST(finished_run), TRAINING_TEST(descriptions),
-                     TRAINING_TEST(pages), TRAINING_TEST(escapes));
+                     TRAINING_TEST(pages), TRAINING_TEST(escapes), TRAINING_TEST(models_in_memory));
 }
 #endif

@@ -1,6 +1,7 @@
 /* The run as the files of its directory, from the code that writes them there. */
 #include <math.h>
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -10,38 +11,41 @@
 
 /* --- texts and files in memory */
 
-const char *live_text_return(Live *l, Text *t) {
-    memory_free(l->written);
-    l->written = NULL;
-    l->written = text_end(t);
-    return l->written;
-}
-
-static LiveFile copy_file(const char *name, const void *bytes, size_t size) {
-    return (LiveFile){memory_copy_text(name, strlen(name)), memory_copy_text(bytes, size), size};
-}
-
-LiveFile live_file_end(const char *name, Text *t) {
-    const char *bytes = text_end(t);
-    return (LiveFile){memory_copy_text(name, strlen(name)), bytes, t->size};
-}
-
 void *live_longer(void *list, size_t count, size_t size) {
-    void *longer = memory_make(count + 1, size, "what a run keeps");
-    memcpy(longer, list, count * size);
-    memory_free(list);
+    void *longer = realloc(list, size_mul(count + 1, size));
+    if (!longer) runtime_error("no memory for what a run keeps");
     return longer;
 }
 
-void live_add_file(Live *l, LiveFile file) {
+const char *live_text_return(Live *l, Text *text) {
+    size_t size;
+    char *written = text_take(text, &size);
+    free(l->written);
+    l->written = written;
+    return written;
+}
+
+LiveFile live_file_end(const char *name, Text *text) {
+    size_t size;
+    fprintf(text->stream, "%c%s", 0, name);
+    const char *bytes = text_take(text, &size);
+    size -= strlen(name) + 1;
+    return (LiveFile){bytes + size + 1, bytes, size};
+}
+
+void live_add_file(Live *l, const char *name, Text *text) {
     l->files = live_longer(l->files, l->file_count, sizeof *l->files);
+    const LiveFile file = live_file_end(name, text);
     l->files[l->file_count++] = file;
 }
 
-void live_free_file(const LiveFile *file) {
-    memory_free((void *)file->name);
-    memory_free((void *)file->bytes);
+static void copy_file(Live *l, const char *name, const void *bytes, size_t size) {
+    Text *text = text_begin();
+    fwrite(bytes, 1, size, text->stream);
+    live_add_file(l, name, text);
 }
+
+void live_free_file(const LiveFile *file) { free((void *)file->bytes); }
 
 void live_drop_parts(Live *l) {
     for (; l->file_count > l->kept; l->file_count--) live_free_file(&l->files[l->file_count - 1]);
@@ -65,14 +69,14 @@ static void write_config(Live *l, FILE *out) {
 }
 
 const char *live_config(Live *l) {
-    Text text = {0};
-    text_begin(&text);
-    write_config(l, text.stream);
-    return live_text_return(l, &text);
+    Text *text = text_begin();
+    write_config(l, text->stream);
+    return live_text_return(l, text);
 }
 
 /* Computes and logs what ./train does at the last step. */
 static void end_last_step(Live *l) {
+    live_take_back(l);
     if (live_steps(l) == live_last(l) && !l->ended) l->ended = live_begin_step(l);
 }
 
@@ -124,24 +128,23 @@ const LiveFile *live_files(Live *l, size_t *count) {
     t->state.seconds = omp_get_wtime() - t->start;
     live_drop_parts(l);
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
-        Text text = {0};
-        text_begin(&text);
-        PARTS[i].write(l, text.stream);
-        live_add_file(l, live_file_end(PARTS[i].name, &text));
+        Text *text = text_begin();
+        PARTS[i].write(l, text->stream);
+        live_add_file(l, PARTS[i].name, text);
     }
-    for (Log log = 0; log < LOG_COUNT; log++)
-        live_add_file(l, copy_file(LOG_NAMES[log], l->logs->text[log], l->logs->size[log]));
-    if (l->best.name) live_add_file(l, copy_file(l->best.name, l->best.bytes, l->best.size));
+    for (Log log = 0; log < LOG_COUNT; log++) copy_file(l, LOG_NAMES[log], l->logs[log]->bytes, l->logs[log]->size);
+    if (l->best.name) copy_file(l, l->best.name, l->best.bytes, l->best.size);
     *count = l->file_count;
     return l->files;
 }
 
-static LogTable read_log(const Live *l, Log log) { return logs_read_text(log, l->logs->text[log], l->logs->size[log]); }
+static LogTable read_log(const Live *l, Log log) {
+    return logs_read_text(log, l->logs[log]->bytes, l->logs[log]->size);
+}
 
 const char *live_why(Live *l, const char *directory) {
     static Why why; /* large */
     const Run *run = &l->t.run;
-    Text text = {0};
     end_last_step(l);
     const size_t mark = memory_mark();
     const double *losses = live_baselines(l);
@@ -153,8 +156,9 @@ const char *live_why(Live *l, const char *directory) {
                           .result = result_of(l)};
     for (size_t i = 0; i < NGRAM_ORDERS; i++) figures.baselines[i] = losses ? losses[i] : (double)NAN;
     why_figures(&figures, &why);
-    text_begin(&text);
-    why_write(&why, text.stream);
+    Text *text = text_begin();
+    why_write(&why, text->stream);
+    const char *said = live_text_return(l, text);
     memory_release(mark);
-    return live_text_return(l, &text);
+    return said;
 }

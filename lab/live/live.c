@@ -37,32 +37,37 @@ static void check_attention_text(Config *c, const Vocabulary *v) {
     }
 }
 
-static void free_texts(void *block) {
-    LogTexts *texts = block;
-    for (Log log = 0; log < LOG_COUNT; log++) free(texts->text[log]);
-}
-
+/* Starts the logs, which close the streams of their texts. */
 static void start_logs(Live *l) {
     FILE *file[LOG_COUNT];
-    l->logs = memory_make_undone(sizeof *l->logs, free_texts, "the logs");
     for (Log log = 0; log < LOG_COUNT; log++) {
-        file[log] = open_memstream(&l->logs->text[log], &l->logs->size[log]);
-        if (!file[log]) runtime_error("no memory for a log");
+        l->logs[log] = text_begin();
+        file[log] = l->logs[log]->stream;
     }
     l->t.logs = logs_start_on(file);
+    for (Log log = 0; log < LOG_COUNT; log++) l->logs[log]->stream = NULL;
+}
+
+static void free_kept(void *live) {
+    Live *l = live;
+    l->kept = 0;
+    live_drop_parts(l);
+    live_free_file(&l->best);
+    free(l->files);
+    free(l->moves);
+    free(l->written);
 }
 
 Live *live_make(const char *config, const char *text) {
     static Progress nowhere = {.quiet = true};
     static const TrainOptions options = {.threads = 1, .progress = &nowhere};
     const size_t mark = memory_mark();
-    Live *l = memory_make(1, sizeof *l, "a model");
+    Live *l = memory_make_undone(sizeof *l, free_kept, "a model");
     Trainer *t = &l->t;
     Config *c = &t->run.config;
     l->mark = mark;
     l->rate = 1;
-    l->files = memory_make(0, sizeof *l->files, "the run's files");
-    l->moves = memory_make(0, sizeof *l->moves, "what was moved");
+    l->moves = live_longer(NULL, 0, sizeof *l->moves);
     t->options = &options;
     config_from_text(c, config, "the config");
     snprintf(c->name, sizeof c->name, "live");
@@ -87,6 +92,27 @@ void live_free(Live *l) { memory_release(l->mark); }
 
 /* --- steps */
 
+/* Makes what was measured at this step be measured again. */
+static void forget_step(Live *l) {
+    logs_cut(l->t.logs, l->t.state.log_size);
+    l->t.val_loss = NAN;
+    l->measured = l->ended = false;
+}
+
+void live_take_back(Live *l) {
+    if (!l->measuring) return;
+    l->t.state = l->before;
+    for (Log log = 0; log < LOG_COUNT; log++) clearerr(l->t.logs->file[log]);
+    forget_step(l);
+    l->measuring = false;
+}
+
+static void begin_measuring(Live *l) {
+    live_take_back(l);
+    l->before = l->t.state;
+    l->measuring = true;
+}
+
 /* Evaluates the step as ./train does, with its sample and, if no loss was lower, its checkpoint. */
 static void evaluate_step(Live *l) {
     Trainer *t = &l->t;
@@ -94,32 +120,34 @@ static void evaluate_step(Live *l) {
     const double best = t->state.best_val_loss;
     size_t sizes[LOG_COUNT]; /* after a cut they are not yet those of the texts */
     logs_sizes(t->logs, sizes);
-    l->sample_at = sizes[LOG_SAMPLES];
     trainer_evaluate(t);
     memory_release(mark);
+    l->sample_at = sizes[LOG_SAMPLES];
     if (!(t->state.best_val_loss < best)) return;
-    Text text = {0};
-    text_begin(&text);
+    Text *text = text_begin();
     const RunState of_best = {.step = t->state.step};
-    checkpoint_write(text.stream, &t->run.config, CHECKPOINT_BEST, &t->model, (Moments){0}, &of_best);
+    checkpoint_write(text->stream, &t->run.config, CHECKPOINT_BEST, &t->model, (Moments){0}, &of_best);
+    const LiveFile file = live_file_end(CHECKPOINT_NAMES[CHECKPOINT_BEST], text);
     live_free_file(&l->best);
-    l->best = live_file_end(CHECKPOINT_NAMES[CHECKPOINT_BEST], &text);
+    l->best = file;
 }
 
 /* Measures attention for the log, and keeps its snapshot, in place of one of this step under another divisor. */
 static void measure_step(Live *l) {
     const size_t mark = memory_mark();
     char name[64];
-    Text text = {0};
     trainer_measure(&l->t);
-    memory_release(mark);
     live_drop_parts(l);
     snapshot_name(l->t.state.step, name);
-    const bool again = l->kept > 0 && strcmp(l->files[l->kept - 1].name, name) == 0;
-    if (again) live_free_file(&l->files[--l->file_count]);
-    text_begin(&text);
-    snapshot_put(&l->t.snapshot, text.stream);
-    live_add_file(l, live_file_end(name, &text));
+    Text *text = text_begin();
+    snapshot_put(&l->t.snapshot, text->stream);
+    live_add_file(l, name, text);
+    memory_release(mark);
+    LiveFile *before = l->kept ? &l->files[l->kept - 1] : NULL;
+    if (before && strcmp(before->name, name) == 0) {
+        live_free_file(before);
+        *before = l->files[--l->file_count];
+    }
     l->kept = l->file_count;
     l->measured = true;
 }
@@ -128,14 +156,16 @@ bool live_begin_step(Live *l) {
     Trainer *t = &l->t;
     const Config *c = &t->run.config;
     const size_t step = t->state.step;
+    begin_measuring(l);
     attention_set_step(&t->model.shape.attention, c, step);
     if (isnan(t->val_loss) && live_evaluates(l)) evaluate_step(l);
     if (!l->measured && live_measures(l)) measure_step(l);
     t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, NULL);
     t->norm = gradient_norm(&t->optimizer, t->model.gradients);
     l->diverged = !isfinite(t->loss) || !isfinite(t->norm);
+    if (!l->diverged) trainer_log(t);
+    l->measuring = false;
     if (l->diverged) return false;
-    trainer_log(t);
     if (!isnan(t->val_loss) || step_is_due(step, c->log.every)) t->state.train_loss = logs_rounded(t->loss);
     if (!isnan(t->val_loss)) t->state.val_loss = logs_rounded(t->val_loss);
     return true;
@@ -169,8 +199,11 @@ bool live_measures(const Live *l) {
 
 double live_evaluate(Live *l) {
     Trainer *t = &l->t;
+    live_take_back(l);
     if (isnan(t->val_loss) && live_evaluates(l)) {
+        begin_measuring(l);
         evaluate_step(l);
+        l->measuring = false;
         return t->val_loss;
     }
     const Evaluation e = evaluate(&t->engine, &t->run.corpus, t->run.config.eval.batches);
@@ -181,14 +214,14 @@ double live_evaluate(Live *l) {
 double live_accuracy(const Live *l) { return l->t.val_accuracy; }
 
 const char *live_written(const Live *l) {
-    const char *samples = l->logs->text[LOG_SAMPLES] + l->sample_at, *line_end = strchr(samples, '\n');
+    const char *samples = l->logs[LOG_SAMPLES]->bytes + l->sample_at, *line_end = strchr(samples, '\n');
     return line_end ? line_end + 1 : "";
 }
 
 const double *live_baselines(Live *l) {
     Run *run = &l->t.run;
     if (run->corpus.pairs) return NULL;
-    if (run->ngrams[0] == 0) run_count_ngrams(run);
+    if (run->ngrams[NGRAM_ORDERS - 1] == 0) run_count_ngrams(run);
     return run->ngrams;
 }
 
@@ -203,9 +236,9 @@ ScaleDivisor live_checked_divisor(const Live *l, double divisor) {
 
 /* Notes what was moved; another move of the same at this step takes the place of the one before. */
 static void note_move(Live *l, Move move) {
+    l->moves = live_longer(l->moves, l->move_count, sizeof *l->moves);
     const Move *last = l->move_count ? &l->moves[l->move_count - 1] : NULL;
     if (last && last->step == move.step && (last->divisor == 0) == (move.divisor == 0)) l->move_count--;
-    l->moves = live_longer(l->moves, l->move_count, sizeof *l->moves);
     l->moves[l->move_count++] = move;
 }
 
@@ -219,6 +252,7 @@ void live_divide(Live *l, double divisor) {
     Config *c = &t->run.config;
     const ScaleDivisor chosen = live_checked_divisor(l, divisor);
     const size_t step = t->state.step;
+    live_take_back(l);
     const bool may_switch = step > 0 && (c->attention.switch_step == 0 || live_is_one_switch(l));
     if (step > 0) note_move(l, (Move){.step = step, .divisor = divisor});
     if (may_switch && l->move_count == 1) {
@@ -229,9 +263,7 @@ void live_divide(Live *l, double divisor) {
         c->attention.scale_divisor = chosen;
     }
     attention_set_step(&t->model.shape.attention, &t->run.config, step);
-    logs_cut(t->logs, t->state.log_size); /* what was measured at this step was measured with another divisor */
-    t->val_loss = NAN;
-    l->measured = l->ended = false;
+    forget_step(l); /* it was measured with another divisor */
 }
 
 void live_rate(Live *l, double factor) {

@@ -3,7 +3,8 @@
    measured, and text drawn from it. The losses are those of `./train` with the same config.
 
    Errors are raised as everywhere in this program (base/error.h): a caller that wants to go on after one protects the
-   call. Arrays that a call returns stay as they are until the next call. Training has one thread. */
+   call. An error leaves the model as it was. Arrays that a call returns stay as they are until the next call. Training
+   has one thread. */
 #pragma once
 
 #include "config/config.h"

@@ -11,7 +11,7 @@ LIVE_SOURCES := $(filter-out src/gemm/openblas.c,$(wildcard lab/live/*.c lab/liv
 	$(patsubst %,src/train/%.c,engine evaluate optimizer record sample summary trainer) $(patsubst %,lab/why/%.c,command run) \
 	lab/statistics.c lab/text.c
 LIVE_OBJECTS := $(LIVE_SOURCES:%.c=build/live/%.o)
-LIVE_CALLS := $(shell grep -oE "live_[a-z]+" lab/live/live.h | sort -u) live_error malloc free
+LIVE_CALLS := $(shell grep -oE "live_[a-z]+" lab/live/live.h | sort -u) live_begin live_error malloc free __stack_pointer
 
 build/live/%.o: %.c Makefile lab/live/live.mk
 	@mkdir -p $(@D)

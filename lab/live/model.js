@@ -1,6 +1,5 @@
 "use strict";
-/* A model of lab/live/live.h in its WebAssembly module. An error of the program is an Error with its words; afterwards
-   the model can only be dropped. */
+/* A model of lab/live/live.h in its WebAssembly module. An error of the program is an Error with its words. */
 class Model {
     constructor(module, config, text) {
         const imports = {};
@@ -23,9 +22,10 @@ class Model {
         const memory = new Uint8Array(this.calls.memory.buffer);
         return new TextDecoder().decode(memory.subarray(at, memory.indexOf(0, at)));
     }
-    /* Calls live_NAME with the model. A text is given as a pointer to a copy of it, ended by a zero byte. */
+    /* Calls live_NAME with the model. A text is given as a pointer to a copy of it, ended by a zero byte. An error leaves the
+       model as it was. */
     call(name, ...values) {
-        const copies = [];
+        const copies = [], stack = this.calls.__stack_pointer.value;
         const given = values.map(value => {
             if (typeof value !== "string") return value;
             const bytes = new TextEncoder().encode(value + "\0"), at = this.calls.malloc(bytes.length);
@@ -34,8 +34,10 @@ class Model {
             return at;
         });
         try {
+            this.calls.live_begin();
             return this.calls[`live_${name}`](...this.live === undefined ? [] : [this.live], ...given);
         } catch (error) {
+            this.calls.__stack_pointer.value = stack;
             throw new Error(this.text(this.calls.live_error()) || error.message);
         } finally {
             for (const at of copies) this.calls.free(at);

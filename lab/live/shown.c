@@ -55,13 +55,13 @@ const char *live_sample(Live *l, const char *prompt, size_t count, double temper
     int32_t *window = memory_make(l->t.model.shape.T, sizeof *window, "a text");
     const SampleOptions options = {.tokens = count, .temperature = temperature, .seed = seed};
     size_t known = 1;
-    Text text = {0};
     ids[0] = sample_start(v);
     if (size) known = vocabulary_encode(v, "the prompt", prompt, size, ids, size);
-    text_begin(&text);
-    sample_text(&l->t.model, v, ids, known, &options, window, text.stream);
+    Text *text = text_begin();
+    sample_text(&l->t.model, v, ids, known, &options, window, text->stream);
+    const char *drawn = live_text_return(l, text);
     memory_release(mark);
-    return live_text_return(l, &text);
+    return drawn;
 }
 
 const real *live_parameters(const Live *l, const TensorTable **table) {

@@ -147,10 +147,9 @@ static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layer
 
 /* Returns the config as config_write writes it. */
 static Json *config_json(const Config *config) {
-    Text text = {0};
-    text_begin(&text);
-    config_write(config, text.stream);
-    return js_text(text_end(&text));
+    Text *text = text_begin();
+    config_write(config, text->stream);
+    return js_text(text_end(text));
 }
 
 static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {

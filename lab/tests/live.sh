@@ -41,6 +41,11 @@ done)
 check "losses of ./train at steps 0 to 100, to 1e-3" "$(printf '%s near\n' 0 20 40 60 80 100)" "$far"
 check "a mistake in a config" 'the config:29: "divisor = 3"' \
     "$(node lab/tests/live.mjs docs/live.html "$tmp/dk64_scaled.ini" 1 attention.divisor=3 2>&1 | cut -d: -f 1-3)"
+# Errors, more than the module's stack would hold, change no bit. Each kind is made 60 times.
+node lab/tests/live.mjs docs/live.html "$tmp/demo.ini" 60 attention.scale_divisor=none --errors >"$tmp/erred" 2>/dev/null
+check "losses and hash of a model that is asked for what it refuses" "$(sed -n '/none$/,/^parameters/p' lab/tests/live.txt | tail -n +2)" \
+    "$(head -n 5 "$tmp/erred")"
+check "what it says of the 300 errors" "60 60 60 60 60" "$(sed -n 's/ times: .*//p' "$tmp/erred" | xargs)"
 # A run of the page, taken away: the program's verbs read it, and go on with it.
 (cd "$tmp" && node "$OLDPWD/lab/tests/live.mjs" "$OLDPWD/docs/live.html" demo.ini 30 attention.scale_divisor=none run.zip >taken 2>/dev/null && python3 -m zipfile -e run.zip .)
 here=$(sed -n 's/^validation: //p' "$tmp/taken")

@@ -94,10 +94,9 @@ static void fields_of_tables(void) {
     static const char *const cases[][2] = {
         {"", ""}, {"plain text", "plain text"}, {"a,b", "\"a,b\""}, {"\"a\"", "\"\"\"a\"\"\""}, {"a\nb", "\"a\nb\""}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        Text text = {0};
-        text_begin(&text);
-        text_write_field(cases[i][0], text.stream);
-        assert_string_equal(text_end(&text), cases[i][1]);
+        Text *text = text_begin();
+        text_write_field(cases[i][0], text->stream);
+        assert_string_equal(text_end(text), cases[i][1]);
     }
 }
 

@@ -238,8 +238,46 @@ static void errors_are_named(void) {
     assert_refused("learns its scale", live_attention(live, "The ferry", 2));
 }
 
+/* Makes errors, each after calls that keep something: moves, texts, files, snapshots and a checkpoint. */
+static void make_errors(Live *live) {
+    static const double RATES[] = {-1, NAN, INFINITY};
+    size_t count;
+    assert_refused("U+20AC", (live_config(live), live_attention(live, "The €", 0)));
+    assert_refused("1e-6", live_attention(live, "The ferry", -1));
+    assert_refused("empty", live_attention(live, "", 4));
+    assert_refused("the prompt", (live_sample(live, "The", 4, 1, 1), live_sample(live, "€", 4, 1, 1)));
+    assert_refused("1e-6", (live_files(live, &count), live_divide(live, 0)));
+    assert_refused("1e-6", (live_why(live, "run"), live_divide(live, INFINITY)));
+    for (size_t i = 0; i < COUNT_OF(RATES); i++)
+        assert_refused("learning rate", (live_evaluate(live), live_rate(live, RATES[i])));
+}
+
+/* Steers and trains a run of 12 steps, and writes its files. With errors, there are some before each step and, in a
+   protected call, behind each. */
+static void steer(const char *directory, bool errors) {
+    Live *live = live_make(tiny(""), NULL);
+    for (size_t step = 0; step < 12; step++) {
+        if (errors) make_errors(live);
+        if (!errors && live_evaluates(live)) live_evaluate(live);
+        if (step == 4) live_divide(live, 20);
+        if (step == 7) live_rate(live, .5);
+        if (errors) assert_refused("1e-6", (live_step(live), live_divide(live, -1)));
+        else live_step(live);
+    }
+    if (errors) make_errors(live);
+    write_run(live, directory);
+    live_free(live);
+}
+
+static void errors_change_nothing(void) {
+    steer("run", false);
+    steer("files", true);
+    same_runs("run", "files");
+}
+
 int main(void) {
     return RUN_TESTS(TRAINING_TEST(trains_as_the_program), TRAINING_TEST(a_rate_of_0_rests),
-                     TRAINING_TEST(attention_of_a_text), TRAINING_TEST(errors_are_named), TRAINING_TEST(run_is_resumed),
+                     TRAINING_TEST(attention_of_a_text), TRAINING_TEST(errors_are_named),
+                     TRAINING_TEST(errors_change_nothing), TRAINING_TEST(run_is_resumed),
                      TRAINING_TEST(steering_is_recorded));
 }

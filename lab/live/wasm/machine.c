@@ -1,6 +1,6 @@
 /* Takes the place of base/machine.c, base/interrupt.c and the system in WebAssembly: one thread, no signals, no files,
-   and no jumps. An error stores its message where live_error returns it, and traps. The page then makes a new instance.
-*/
+   and no jumps. An error stores its message where live_error returns it, and traps. Before each call of the facade the
+   page calls live_begin, and after a trap it sets __stack_pointer back, since no function has returned. */
 #include "base/machine.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include "base/directory.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/memory.h"
 #include "data/corpus.h"
 #include "gemm/matmul.h"
 #include "run/pictures.h"
@@ -15,7 +16,12 @@
 static Error error;
 static Protection whole = {.error = &error};
 const char *live_error(void) { return error.message; }
-__attribute__((constructor)) static void protect_everything(void) { innermost_protection = &whole; }
+/* Protects what follows: an error releases the blocks that are made from now on. */
+void live_begin(void) {
+    *error.message = 0;
+    whole.mark = memory_mark();
+    innermost_protection = &whole;
+}
 
 bool call_until_jump(void (*function)(void *argument), void *argument) {
     function(argument);
