@@ -83,6 +83,7 @@ make -s CFLAGS=-g "$object"
 check "the same CFLAGS" "" "$(make CFLAGS=-g "$object" 2>&1)"
 check "other CFLAGS" "CC src/base/error.c" "$(make CFLAGS=-g0 "$object" 2>&1)"
 check "another font" "AS src/show/font.S" "$(make CFLAGS=-g0 FONT=text.ttf "$build/embedded/src/show/font.o" 2>&1)"
+make -s CFLAGS=-g0 FONT=text.ttf "$object"
 check "make install takes what was built" "" "$(make -o install "$object" install 2>&1 | grep error.c)"
 
 # --- verbs of lab/

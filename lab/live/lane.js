@@ -27,11 +27,22 @@ function work() {
     say({progress: losses, done: model.step >= model.last, diverged: !Number.isFinite(losses.at(-1)[1])});
     if (running) turn.port2.postMessage(0);
 }
+/* Returns a text that the model can use, or else the other one, and says why. */
+function accepted(words, otherwise, use) {
+    try {
+        use(words);
+        return words;
+    } catch (error) {
+        say({error: error.message});
+        return otherwise;
+    }
+}
 const actions = {
     make(message) {
-        ({text, prompt} = message);
         model = new Model(new WebAssembly.Module(message.module), message.config, message.corpus);
         say({made: true, last: model.last, baselines: model.baselines()});
+        text = accepted(message.text, Array.from(message.corpus).slice(0, 24).join(""), words => model.attention(words));
+        prompt = accepted(message.prompt, "", words => model.sample(words));
         evaluate();
         look();
     },
@@ -56,23 +67,24 @@ const actions = {
         rate = factor;
     },
     read(message) {
-        text = message.text;
+        text = accepted(message.text, text, words => model.attention(words));
         look();
     },
     write(message) {
-        prompt = message.prompt;
+        prompt = accepted(message.prompt, prompt, words => model.sample(words));
         say({sample: model.sample(prompt)});
     },
     decode({text, divisor}) { say({reading: model.attention(text, divisor)}); },
     report({folder}) { say({run: model.report(text), why: model.text(model.call("why", folder))}); },
     take({folder, corpus}) { say({zip: model.archive(folder, corpus), folder}); },
 };
+/* An error leaves the model as it was, and training goes on unless a step has failed. */
 function guarded(action) {
     try {
         action();
     } catch (error) {
-        running = false;
-        say({error: error.message});
+        running &&= action !== work;
+        say({error: error.message, refused: !model, failed: action === work});
     }
 }
 turn.port1.onmessage = () => running && guarded(work);

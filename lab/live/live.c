@@ -266,12 +266,26 @@ void live_divide(Live *l, double divisor) {
     forget_step(l); /* it was measured with another divisor */
 }
 
+/* Raises an error if ./train would refuse the config. */
+static void check_config(const Config *config) {
+    static Config checked; /* large */
+    Text *text = text_begin();
+    config_write(config, text->stream);
+    const char *written = text_end(text);
+    config_from_text(&checked, written, "the config with this learning rate");
+}
+
 void live_rate(Live *l, double factor) {
-    Config *c = &l->t.run.config;
-    if (!(factor >= 0 && factor <= 1e6)) usage_error("the learning rate is multiplied by a number from 0 to 1e6");
-    c->train.lr *= factor;
-    c->train.min_lr *= factor;
-    c->train.muon_lr *= factor;
+    static Config moved; /* large */
+    const size_t mark = memory_mark();
+    if (!isfinite(factor)) usage_error("the learning rate is multiplied by a number");
+    moved = l->t.run.config;
+    moved.train.lr *= factor;
+    moved.train.min_lr *= factor;
+    moved.train.muon_lr *= factor;
+    check_config(&moved);
+    memory_release(mark);
+    if (live_steps(l) > 0) note_move(l, (Move){.step = live_steps(l), .rate = l->rate * factor});
     l->rate *= factor;
-    if (live_steps(l) > 0) note_move(l, (Move){.step = live_steps(l), .rate = l->rate});
+    l->t.run.config = moved;
 }

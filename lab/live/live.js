@@ -40,6 +40,7 @@ function divide(lane) {
 }
 async function start_worker(lane) {
     const module = await live_module, corpus = $("train-corpus").value || await live_corpus;
+    if (!training.lanes.includes(lane)) return;
     const source = new Blob([live_parts.worker], {type: "text/javascript"}), address = URL.createObjectURL(source);
     lane.worker = new Worker(address);
     URL.revokeObjectURL(address);
@@ -58,9 +59,8 @@ async function unpacked(text) {
 const live_module = unpacked(live_parts.module), live_corpus = unpacked(live_parts.corpus).then(b => new TextDecoder().decode(b));
 /* Makes the models anew. */
 function start(run) {
-    for (const lane of training.lanes) lane.worker?.terminate();
-    training.lanes = DIVISORS.map(make_lane);
-    Object.assign(training, {running: run, charts: []});
+    stop_lanes();
+    Object.assign(training, {lanes: DIVISORS.map(make_lane), running: run, charts: []});
     say("");
     $("lanes").replaceChildren(...training.lanes.map(lane => lane.element));
     training.lanes.forEach(start_worker);
@@ -78,11 +78,7 @@ function keep(points, point) {
 function hear(lane, message) {
     if (message.reading) return Object.assign(lane.asked, message);
     lane.step = message.step;
-    if (message.error) {
-        training.running = false;
-        say(message.error, true);
-        tell({do: "pause"});
-    }
+    if (message.error) return fail(message);
     if (message.made) {
         training.baselines = message.baselines;
         $("train-last").textContent = message.last;
@@ -99,7 +95,7 @@ function hear(lane, message) {
     }
     if (message.moved)
         lane.moves = [...lane.moves.filter(move => move.step !== message.step), {step: message.step, divisor: message.moved}];
-    if (message.progress || message.moved || message.error) { /* what was reported is of the model before */
+    if (message.progress || message.moved) { /* what was reported is of the model before */
         lane.held = null;
         lane.why.replaceChildren();
     }
@@ -122,6 +118,17 @@ function hear(lane, message) {
     keep_together();
     if (training.running && training.lanes.every(other => other.done)) end();
     training.timer ||= setTimeout(draw_in_turn, Math.max(0, training.next - performance.now()));
+}
+/* A config or a text that is refused ends the start, so that the next one makes new models; a failed step pauses. */
+function fail({error, refused, failed}) {
+    if (refused) stop_lanes();
+    if (failed && training.running) end();
+    say(error, true);
+    show_running();
+}
+function stop_lanes() {
+    for (const lane of training.lanes) lane.worker?.terminate();
+    Object.assign(training, {lanes: [], running: false});
 }
 /* Pauses, and asks for the models as they are now. */
 function end() {
@@ -216,8 +223,7 @@ function choose_preset() {
     const preset = live_parts.presets[$("train-preset").value];
     $("train-config").value = preset.config;
     $("train-text").value = preset.text;
-    for (const lane of training.lanes) lane.worker?.terminate();
-    Object.assign(training, {lanes: [], running: false});
+    stop_lanes();
     show_running();
 }
 $("train-preset").append(...live_parts.presets.map((preset, i) => el("option", {value: i}, preset.name)));

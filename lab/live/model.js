@@ -28,6 +28,7 @@ class Model {
         const copies = [], stack = this.calls.__stack_pointer.value;
         const given = values.map(value => {
             if (typeof value !== "string") return value;
+            if (value.includes("\0")) throw new Error("The text has a character NUL (U+0000), which ends a text: remove it.");
             const bytes = new TextEncoder().encode(value + "\0"), at = this.calls.malloc(bytes.length);
             new Uint8Array(this.calls.memory.buffer, at, bytes.length).set(bytes);
             copies.push(at);
