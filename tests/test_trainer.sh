@@ -53,6 +53,7 @@ run ./train resume run
 check_match "of a finished run" '^run has already finished; its pictures were made again; ' "$(cat out)"
 
 # --- fonts: the first of a collection; one that cannot be read ends the command before a run begins
+# shellcheck disable=SC2016 # a name with a backtick
 python3 - "$build/embedded/font.ttf" >'`touch ran` font.ttc' <<'PYTHON'
 import struct, sys
 
@@ -63,6 +64,7 @@ for table in range(12, 12 + 16 * struct.unpack(">H", font[4:6])[0], 16):
 sys.stdout.buffer.write(head + font)
 PYTHON
 cp README.md text.ttf
+# shellcheck disable=SC2016
 for font in '`touch ran` font.ttc' text.ttf; do
     rm "$build/embedded/font.ttf"
     make -s -o "$build/flags" FONT="$font" trainer >said 2>&1
