@@ -4,7 +4,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/check.sh
 plain_build_or_skip
-unset OPENBLAS_CORETYPE
+unset MAKEFLAGS MFLAGS MAKELEVEL OPENBLAS_CORETYPE
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
