@@ -147,11 +147,12 @@ test: train $(TEST_PROGRAMS)
 include tests/checks.mk $(wildcard lab/*/*.mk)
 
 $(if $(filter ~ ~/%,$(PREFIX) $(DESTDIR)),$(error the shell has not replaced the ~ of $(DESTDIR)$(PREFIX): write $(HOME)))
-# What objects are compiled and programs linked with. A file of words is written anew when they are others.
+# What objects are compiled and programs linked with. A file of words is written anew when they are others, but not by make
+# install, nor with SAME_FLAGS=yes.
 FLAGS := $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LDLIBS) $(FONT)
 $(BUILD)/flags: WORDS := $(FLAGS)
 $(BUILD)/mpi/flags: WORDS := $(MPI_COMPILER)
-$(BUILD)/flags $(BUILD)/mpi/flags: $(if $(filter install,$(MAKECMDGOALS)),,FORCE)
+$(BUILD)/flags $(BUILD)/mpi/flags: $(if $(filter install,$(MAKECMDGOALS))$(SAME_FLAGS),,FORCE)
 	@mkdir -p $(@D)
 	@echo $(call quoted,$(WORDS)) | cmp -s - $@ || echo $(call quoted,$(WORDS)) >$@
 

@@ -228,11 +228,11 @@ refused 2 'SLURM_STEP_NUM_TASKS is 4, .* own: start them by the mpirun of the MP
 mutant() {
     mkdir -p "mutant/$build" && (
         cd "$repository" && cp -a src lab data docs tests share configs Makefile train.c "$tmp/mutant" &&
-            cp -a "$build/float" "$build/embedded" "$build/mpi" "$tmp/mutant/$build"
+            cp -a "$build/float" "$build/embedded" "$build/flags" "$build/mpi" "$tmp/mutant/$build"
     )
     sed "$3" "$repository/$2" >"mutant/$2"
     cmp -s "$repository/$2" "mutant/$2" && check "the pattern for $2 changes it" yes no
-    make -s -C mutant WARNINGS=-w CFLAGS= "$build/train-mpi" || check "$1 compiles" yes no
+    make -s -C mutant SAME_FLAGS=yes WARNINGS=-w CFLAGS= "$build/train-mpi" || check "$1 compiles" yes no
     cp "mutant/$build/train-mpi" "$1"
     rm -rf mutant
 }

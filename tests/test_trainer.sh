@@ -26,9 +26,9 @@ fi
 # --- a tree without lab/
 # The objects of src/ are those of this build, which make takes for up to date.
 mkdir -p "$tmp/$build/float" && cp -a train.c src data configs share tests Makefile README.md "$tmp" &&
-    cp -a "$build/float/src" "$tmp/$build/float" && cp -a "$build/embedded" "$tmp/$build" && cd "$tmp" || exit 1
+    cp -a "$build/float/src" "$tmp/$build/float" && cp -a "$build/embedded" "$build/flags" "$tmp/$build" && cd "$tmp" || exit 1
 rm -rf "$build/embedded/lab"
-CC="env $CC" make -s -o "$build/flags" trainer >said 2>&1
+CC="env $CC" make -s SAME_FLAGS=yes trainer >said 2>&1
 check "make trainer, by a compiler of two words" "0, saying " "$?, saying $(cat said)"
 
 run() { "$@" >out 2>err; }
@@ -66,8 +66,8 @@ PYTHON
 cp README.md text.ttf
 # shellcheck disable=SC2016
 for font in '`touch ran` font.ttc' text.ttf; do
-    rm "$build/embedded/font.ttf"
-    make -s -o "$build/flags" FONT="$font" trainer >said 2>&1
+    rm "$build/embedded/font.ttf" "$build/embedded/src/show/font.o" "$build/trainer"
+    make -s SAME_FLAGS=yes FONT="$font" trainer >said 2>&1
     check "make FONT=$font" "0, saying " "$?, saying $(cat said)"
     # shellcheck disable=SC2086
     run ./train configs/dk64_scaled.ini --out "run with $font" $settings
