@@ -30,6 +30,7 @@ PictureText picture_text(const Config *config, const Corpus *corpus, size_t T) {
             t.length = T;
         }
         text_clip(config->log.attention_text, 50, shown, sizeof shown);
+        for (char *end = shown; (end = strchr(end, '\n')) != NULL;) *end = ' ';
         snprintf(t.note, sizeof t.note, "pictures show %slog.attention_text: %s", first, shown);
     } else {
         if (given) snprintf(t.note, sizeof t.note, "pictures show validation text instead: %.400s", why.message);
