@@ -15,7 +15,8 @@
 # make install PREFIX=/usr/local DESTDIR=     make uninstall     make dist     make clean
 # make V=1            any of these with whole commands
 # make MPI=1          builds train-mpi as well, one run by several processes (./setup.sh --mpi; docs/cluster.md)
-# CC=clang works as well; each compiler and each set of checks has its own folder below build/.
+# CC=clang or CC="ccache gcc" works as well; each compiler and each set of checks has its own folder below build/. With other
+# flags or another font all of it is built again. make install puts in place what was built.
 
 # On a Mac gcc is clang without OpenMP, and Homebrew's compiler has its version in its name.
 HOMEBREW := $(if $(filter Darwin,$(shell uname)),$(firstword $(wildcard /opt/homebrew /usr/local)))
@@ -26,6 +27,8 @@ PKG_CONFIG ?= pkg-config
 include share/libraries.mk
 
 comma := ,
+# A word of the shell, whatever is in it.
+quoted = '$(subst ','\'',$(1))'
 # The constants of an enum without a name are whole numbers here, and may meet doubles; clang 22 would warn.
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wno-enum-float-conversion
 OPTIMISE := -O3 -fno-math-errno -fno-trapping-math
@@ -41,7 +44,7 @@ ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(HARDENING) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -fopenmp $(HARDENING_LDFLAGS) $(LDFLAGS)
 LDLIBS := $(call pkg,--libs jansson) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm -ldl
 CMOCKA := $(or $(call pkg,--libs cmocka),-lcmocka)
-BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)
+BUILD := build/$(notdir $(lastword $(filter-out -%,$(CC))))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)
 # The trainer is train.c and src/; lab/ stands on it, and can be left out. lab/bench has programs of their own.
 TRAINER := $(wildcard src/*/*.c src/*/*.S)
 LAB := $(filter-out lab/bench/% lab/tests/%,$(wildcard lab/*.c lab/*/*.c lab/*/*.S))
@@ -80,7 +83,7 @@ $(BUILD)/float/train.o $(BUILD)/double/train.o: LANGUAGE += -I.
 $(BUILD)/float/lab/%.o $(BUILD)/double/lab/%.o $(BUILD)/float/tests/%.o $(BUILD)/double/tests/%.o: LANGUAGE += -I. -Itests -Itests/fuzz
 $(BUILD)/trainer: $(BUILD)/alone/train.o $(call objects,float,$(TRAINER))
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
-$(BUILD)/alone/train.o: train.c Makefile
+$(BUILD)/alone/train.o: train.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call brief,CC $< (the trainer alone))$(CC) $(ALL_CFLAGS) -c $< -o $@
 
@@ -91,28 +94,31 @@ $(BUILD)/train-double: $(BUILD)/double/train.o $(DOUBLE)
 
 # The program with MPI in it: one file is compiled anew. OMPI_CC and MPICH_CC make the wrapper call our compiler.
 MPICC ?= mpicc
-MPI_COMPILER := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC)
+MPI_COMPILER := OMPI_CC=$(call quoted,$(CC)) MPICH_CC=$(call quoted,$(CC)) $(MPICC)
 train-mpi: $(BUILD)/train-mpi FORCE
 	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
 $(BUILD)/train-mpi: $(BUILD)/float/train.o $(filter-out %/ranks/ranks.o,$(FLOAT)) $(BUILD)/mpi/ranks.o
 	$(call brief,LD $@)$(MPI_COMPILER) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
-$(BUILD)/mpi/ranks.o: src/ranks/ranks.c Makefile
+$(BUILD)/mpi/ranks.o: src/ranks/ranks.c Makefile $(BUILD)/flags $(BUILD)/mpi/flags
 	@mkdir -p $(@D)
 	@command -v $(MPICC) >/dev/null || { echo '$(MPICC) is missing: run ./setup.sh --mpi' >&2; exit 1; }
 	$(call brief,CC $< (MPI))$(MPI_COMPILER) $(ALL_CFLAGS) -DRANKS_MPI -c $< -o $@
 
-$(BUILD)/float/%.o: %.c Makefile
+$(BUILD)/float/%.o: %.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call brief,CC $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
-$(BUILD)/double/%.o: %.c Makefile
+$(BUILD)/double/%.o: %.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
 # The font, the built-in corpus and the lab's page become part of the program.
-$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt $(wildcard lab/report/*.html lab/report/*.css lab/report/*.js)
+$(BUILD)/embedded/%.o: %.S Makefile $(BUILD)/embedded/font.ttf src/base/embed.inc data/sallow_reach.txt $(wildcard lab/report/*.html lab/report/*.css lab/report/*.js)
 	@mkdir -p $(@D)
-	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
+	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(BUILD)/embedded/font.ttf"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
+$(BUILD)/embedded/font.ttf: $(BUILD)/flags
+	@mkdir -p $(@D)
+	@cat <$(call quoted,$(FONT)) >$@
 
 .SECONDEXPANSION:
 object_of = $(BUILD)/$(1)/$(basename $(filter %/$(2).c,$(TEST_FILES))).o
@@ -140,41 +146,33 @@ test: train $(TEST_PROGRAMS)
 
 include tests/checks.mk $(wildcard lab/*/*.mk)
 
-# What is installed, as FILE:PLACE below PREFIX.
-MANUAL := $(BUILD)/sqrtdk.1
-CONFIGS := $(wildcard configs/*.ini configs/scores/*.ini configs/cluster/*.sbatch)
-DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/*.py docs/live.html docs/images/* \
-	lab/docs/*.md lab/docs/*.py lab/docs/*.ipynb lab/docs/images/*)
-INSTALLED := $(BUILD)/train:bin/sqrtdk $(BUILD)/train-double:bin/sqrtdk-double $(MANUAL):share/man/man1/sqrtdk.1 \
-	share/completion.bash:share/bash-completion/completions/sqrtdk \
-	$(foreach f,$(CONFIGS) data/get_shakespeare.sh lab/export_gpt2.py lab/run_reader.py,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))
-TO = $(DESTDIR)$(PREFIX)
+$(if $(filter ~ ~/%,$(PREFIX) $(DESTDIR)),$(error the shell has not replaced the ~ of $(DESTDIR)$(PREFIX): write $(HOME)))
+# What objects are compiled and programs linked with. A file of words is written anew when they are others, but not by make
+# install, nor with SAME_FLAGS=yes.
+FLAGS := $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LDLIBS) $(FONT)
+$(BUILD)/flags: WORDS := $(FLAGS)
+$(BUILD)/mpi/flags: WORDS := $(MPI_COMPILER)
+$(BUILD)/flags $(BUILD)/mpi/flags: $(if $(filter install,$(MAKECMDGOALS))$(SAME_FLAGS),,FORCE)
+	@mkdir -p $(@D)
+	@echo $(call quoted,$(WORDS)) | cmp -s - $@ || echo $(call quoted,$(WORDS)) >$@
 
+MANUAL := $(BUILD)/sqrtdk.1
+TO = $(call quoted,$(DESTDIR)$(PREFIX))
 $(MANUAL): $(BUILD)/train share/man.sh
 	@ln -sf train $(BUILD)/sqrtdk
-	$(call brief,MAN $@)PATH="$(CURDIR)/$(BUILD):$$PATH" share/man.sh >$@
+	$(call brief,MAN $@)PATH="$$PWD/$(BUILD):$$PATH" share/man.sh >$@
 
 install: train $(MANUAL)
-	@set -e; for put in $(INSTALLED); do \
-		to="$(TO)/$${put#*:}"; \
-		case $$put in *:bin/* | *.sh | */export_gpt2.py) mode=755 ;; *) mode=644 ;; esac; \
-		install -d "$${to%/*}"; \
-		install -m $$mode "$${put%%:*}" "$$to"; \
-	done
-	@echo 'installed below $(TO); try: $(TO)/bin/sqrtdk configs/dk64_scaled.ini'
+	@share/install.sh install $(BUILD) $(TO)
+	@printf 'installed below %s; try: %s/bin/sqrtdk configs/dk64_scaled.ini\n' $(TO) $(TO)
+uninstall:
+	@share/install.sh uninstall $(BUILD) $(TO)
 
 # The files of the last commit, which build without git.
 VERSION = $(shell sed -n 's/^\#define SQRTDK_VERSION "\(.*\)"/\1/p' src/base/results.h)
 dist:
 	@mkdir -p build
 	git archive --prefix=sqrtdk-$(VERSION)/ -o build/sqrtdk-$(VERSION).tar.gz HEAD
-
-# Directories that others use as well stay, and those below share/sqrtdk that hold something else.
-uninstall:
-	@for put in $(INSTALLED); do rm -f "$(TO)/$${put#*:}"; done
-	@for folder in sqrtdk doc/sqrtdk; do \
-		[ ! -d "$(TO)/share/$$folder" ] || find "$(TO)/share/$$folder" -depth -type d -exec rmdir {} \; 2>/dev/null || true; \
-	done
 
 clean:
 	rm -rf build train train-mpi

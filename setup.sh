@@ -102,5 +102,5 @@ jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc 2>/dev/null || echo 1)
 say "make -j $jobs${mpi:+ MPI=1}"
 make -j "$jobs" MPI=$mpi || fail "make failed; the first error above says why"
 
-[ "$called_from" = "$here" ] && go='' || go="cd '$here' && "
+[ "$called_from" = "$here" ] && go='' || go="cd '$(printf %s "$here" | sed "s/'/'\\\\''/g")' && "
 say "ready. Type next: $go./train configs/dk64_scaled.ini"

@@ -155,8 +155,7 @@ static void print_help(void) {
            "help VERB describes a verb and its options, help train those of training, help\n"
            "config the keys of a config, as in --set attention.scale_divisor=none.\n\n"
            "exit status: 0 done; 1 failed while running; 2 wrong usage or config;\n"
-           "3 diverged (NaN or infinity); 129, 130, 143 stopped by SIGHUP, SIGINT, SIGTERM,\n"
-           "with everything saved\n",
+           "3 diverged (NaN or infinity); 128 + N stopped by signal N, with everything saved\n",
            program_name);
 }
 

@@ -96,7 +96,7 @@ static const Option OPTIONS[] = {
     {"head", "H", "one head of each layer, from 0 (default: all)", OPTION_INTEGER, &head, 0, INT_MAX},
     {"show", NULL, "print to the terminal; alone it shows all heads, small", OPTION_SWITCH, &show, 0, 0},
     {"csv", NULL, "print every score and weight as CSV", OPTION_SWITCH, &csv, 0, 0},
-    {"out", "FILE", "write a picture (.png) or all numbers (.safetensors)", OPTION_TEXT, &out, 0, 0},
+    {"out", "FILE", "write a picture (.png) or all numbers (.safetensors)", OPTION_PATH, &out, 0, 0},
     {0},
 };
 

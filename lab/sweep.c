@@ -44,6 +44,15 @@ static void check(Sweep *s) {
     if (s->slots == 0) s->slots = 1;
 }
 
+/* Checks that the directories of the runs can have their names. */
+static void check_names(const Sweep *s) {
+    char wanted[PATH_CAPACITY], name[RESULTS_PATH];
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        path_join(wanted, s->options->out ? s->options->out : s->config.log.out, run->name);
+        results_name(name, wanted, 1);
+    }
+}
+
 /* Plans a new sweep and checks that it can be made. */
 static Sweep *plan(const Config *config, const SweepAxes *axes, const SweepOptions *o) {
     Sweep *s = memory_make(1, sizeof *s, "a sweep");
@@ -54,7 +63,8 @@ static Sweep *plan(const Config *config, const SweepAxes *axes, const SweepOptio
     if (o->out && !o->force && sweep_is(o->out))
         usage_error("%s exists: continue that sweep with %s, name another --out, or add --force to replace it", o->out,
                     command_to_copy("resume", o->out));
-    results_check(o->out, o->force);
+    results_check(o->out, s->config.log.out, o->force);
+    check_names(s);
     check(s);
     return s;
 }
@@ -94,12 +104,24 @@ static void name_missing(const Sweep *s, bool damaged, FILE *out) {
     if (named > 8) print_plain(out, "  and %zu more", named - 8);
 }
 
+/* Prints how many runs have not ended. Those that other processes train are not to be resumed. */
+static void print_unfinished(const Sweep *s, FILE *out) {
+    char held[64] = "";
+    const char *end = "";
+    const size_t unfinished = count_unfinished(s);
+    size_t others = 0;
+    for (size_t i = 0; i < s->run_count; i++) others += s->runs[i].held && !has_ended(&s->runs[i]);
+    if (others) snprintf(held, sizeof held, "; other processes train %zu of them", others);
+    if (others < unfinished) end = command_to_copy("resume", s->directory->path);
+    print_plain(out, "%zu of %zu runs have not finished%s%s%s", unfinished, s->run_count, held,
+                *end ? "; to resume: " : "", end);
+}
+
 static void print_missing(const Sweep *s, FILE *out) {
     const size_t unfinished = count_unfinished(s), damaged = count(s, RUN_DAMAGED);
     if (unfinished) {
         fputc('\n', out);
-        print_plain(out, "%zu of %zu runs did not finish; to resume: %s", unfinished, s->run_count,
-                    command_to_copy("resume", s->directory->path));
+        print_unfinished(s, out);
         name_missing(s, false, out);
     }
     if (damaged) {
@@ -146,6 +168,11 @@ static void save_description(void *sweep) {
     run_description_save(s->description, s->directory);
 }
 
+/* Prints the last line of a sweep. */
+static void print_page(const Sweep *s, FILE *out) {
+    print_plain(out, "page to look at: %s/report.html", s->directory->path);
+}
+
 /* Trains, if it is to, the runs that have not ended. Writes the tables from the runs so far, and records how the sweep
    ended. Raises an error if a run failed or is damaged, or if the results cannot be written, which run.json then says.
    Returns the signal that ended the training, or 0. */
@@ -168,21 +195,25 @@ static int complete(Sweep *s, bool trains, FILE *out) {
         protect(save_description, s, &ignored);
         error_raise_again(&why);
     }
+    if (signal) {
+        print_unfinished(s, out);
+        print_page(s, out);
+        return signal;
+    }
     sweep_print_table(s, out);
     fputs("\nn counts finished runs; ± is half a 95 % interval over their seeds. Entropy goes\n"
           "from the first to the last step: 1 is uniform attention, 0 one-hot.\n\n",
           out);
     why_write_first(s->directory->path, out);
-    fputc('\n', out);
-    print_plain(out, "page to look at: %s/report.html", s->directory->path);
-    print_plain(out, "pictures:        %s/*.png", s->directory->path);
-    print_plain(out, "table of runs:   %s/summary.csv", s->directory->path);
     print_missing(s, out);
     if (!trains && unfinished) {
         fputs("\nTheir commands:\n", out);
         sweep_write_commands(s, out);
     }
-    if (signal) return signal;
+    fputc('\n', out);
+    print_plain(out, "pictures:        %s/*.png", s->directory->path);
+    print_plain(out, "table of runs:   %s/summary.csv", s->directory->path);
+    print_page(s, out);
     refuse_failures(s, RUN_FAILED, "failed");
     refuse_failures(s, RUN_DAMAGED, "are damaged and left out");
     return 0;

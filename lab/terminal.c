@@ -13,8 +13,8 @@ enum { GAP = 2 }; /* columns between panels */
 
 Terminal terminal_make(FILE *out) {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR"), *bits = getenv("COLORTERM");
-    const bool plain = !isatty(fileno(out)) || (no_color && *no_color) || !term || !*term ||
-                       strcmp(term, "dumb") == 0 || strncmp(term, "vt", 2) == 0;
+    const bool plain = !isatty(fileno(out)) || (no_color && *no_color) || !terminal_is_capable() || !term ||
+                       strncmp(term, "vt", 2) == 0;
     const bool all = bits && (strcmp(bits, "truecolor") == 0 || strcmp(bits, "24bit") == 0);
     return (Terminal){out, plain ? COLORS_NONE : all ? COLORS_24_BIT : COLORS_256, terminal_columns(fileno(out))};
 }

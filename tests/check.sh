@@ -32,8 +32,8 @@ plain_build_or_skip() {
     *-address* | *-undefined* | *-thread* | *-leak* | *-coverage*) skipped "what is checked here is enough for one build" ;;
     esac
 }
-# Makes $build/train-mpi, and lets mpirun start more ranks than there are processors, for root as well. Without MPI's compiler
-# wrapper and launcher the script is skipped, which is a failure with SKIP=no.
+# Makes $build/train-mpi, and lets Open MPI 4 and 5 start more ranks than there are processors, for root as well, and say
+# little. Without MPI's compiler wrapper and launcher the script is skipped, which is a failure with SKIP=no.
 mpi_or_skip() {
     unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE OPENBLAS_CORETYPE
     plain_build_or_skip
@@ -42,6 +42,7 @@ mpi_or_skip() {
     done
     CC=${CC:-$(basename "$build")}
     export CC OMP_WAIT_POLICY=passive
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-    make -s "$build/train-mpi" || exit 1
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_execute_quiet=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+    make -s SAME_FLAGS=yes "$build/train-mpi" || exit 1 # with what was built, whatever its flags
 }

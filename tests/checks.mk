@@ -22,7 +22,7 @@ bits: train
 # Needs clang-format, clang-tidy (both 14) and shellcheck.
 lint:
 	clang-format --dry-run -Werror train.c src/*/*.[ch] lab/*.[ch] lab/*/*.[ch] lab/*/*/*.[ch] tests/*.[ch] tests/*/*.[ch]
-	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh lab/*/*.sh .ci/run .ci/slow
+	shellcheck setup.sh share/*sh data/*.sh tests/*.sh tests/*/*.sh lab/*/*.sh .ci/run .ci/slow
 	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE) -I.
 	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)
 
@@ -96,11 +96,11 @@ fuzz:
 # EVERY=1 refuses the call of each place that calls come from, KILLS is how often a command is killed.
 EVERY := 16
 KILLS := 20
-$(BUILD)/refuse.so: tests/torture/refuse.c Makefile
+$(BUILD)/refuse.so: tests/torture/refuse.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call brief,CC $<)$(CC) $(LANGUAGE) $(WARNINGS) -O2 -fPIC -shared $< -o $@
 torture: train $(BUILD)/refuse.so
-	REFUSE_LIBRARY=$(CURDIR)/$(BUILD)/refuse.so tests/torture/torture.sh $(EVERY) $(KILLS)
+	REFUSE_LIBRARY="$$PWD/$(BUILD)/refuse.so" tests/torture/torture.sh $(EVERY) $(KILLS)
 
 # Nothing is built. gemm.c is left out: its kernels would take the analyzer too long, and hold no memory.
 analyze:

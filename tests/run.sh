@@ -15,11 +15,12 @@ export logs
 [ "${SCRIPTS-}" = no ] || set -- tests/test_*.sh lab/tests/test_*.sh "$@"
 # shellcheck disable=SC2016 # for the inner shell to expand
 printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" ${PINNED:+--process-slot-var=slot} -I {} sh -c '
+    test=$1
     [ -z "${slot-}" ] || taskset -cp "$slot" $$ >/dev/null
-    log=$logs/$(echo "{}" | tr / +) begin=$(date +%s)
-    { printf "== %s\n" "{}" && "./{}"; } >"$log.out" 2>&1 && : >"$log.passed" || : >"$log.failed"
+    log=$logs/$(echo "$test" | tr / +) begin=$(date +%s)
+    { printf "== %s\n" "$test" && "./$test"; } >"$log.out" 2>&1 && : >"$log.passed" || : >"$log.failed"
     cat "$log.out"
-    echo "== {}: $(($(date +%s) - begin)) s"'
+    echo "== $test: $(($(date +%s) - begin)) s"' sh {}
 passed=$(find "$logs" -name '*.passed' | grep -c .)
 failed=$(find "$logs" -name '*.failed' | sed 's,.*/\(.*\)\.failed,\1,' | sort | tr '+\n' '/ ')
 # cmocka names a test that it skips in a line of its own, and again in a list at the end.

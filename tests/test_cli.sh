@@ -55,6 +55,7 @@ check "the name ./train in sqrtdk --help" 0 "$(grep -c '\./train' "$said/out")"
 rm -r installed
 
 # --- refused: the command line, values of keys, and where to write
+long=$(printf 'x%.0s' $(seq 256))
 refused <<'ROWS'
 2 | usage: ./train CONFIG.ini | ./train
 2 | usage: ./train resume | ./train resume
@@ -68,6 +69,10 @@ refused <<'ROWS'
 2 | there is no verb and no file evaluate: ./train --help lists the verbs | ./train evaluate runs/tiny
 2 | cannot read config frobnicate: .*; ./train --help lists the verbs$ | ./train frobnicate
 2 | no option --treads | ./train tiny.ini --treads 2
+2 | no option --steps .*; to set a key of the config: --set steps=10$ | ./train tiny.ini --steps 10
+2 | no option --steps=10 .*; to set a key of the config: --set steps=10$ | ./train tiny.ini --steps=10
+2 | no option --steps .*; to set a key of the config: --set steps=VALUE$ | ./train tiny.ini --steps --quiet
+2 | no option --steps here: ./train resume --help lists them; .* --set steps=10$ | ./train resume ours --steps 10
 2 | no option -x | ./train tiny.ini -x
 2 | no option --prompt | ./train tiny.ini --prompt a
 2 | no option --set | ./train eval directory --set train.steps=1
@@ -77,7 +82,15 @@ refused <<'ROWS'
 2 | --threads takes .* not "2x" | ./train tiny.ini --threads=2x
 2 | --threads needs a value | ./train tiny.ini --threads
 2 | --set needs a value | ./train tiny.ini --set
-2 | --out takes a directory | ./train tiny.ini --out ''
+2 | --out takes a path | ./train tiny.ini --out ''
+2 | has not replaced the ~ of ~/run: write /.*/run$ | ./train tiny.ini --out='~/run'
+2 | has not replaced the ~ of ~: write / | ./train tiny.ini --out '~'
+2 | has not replaced the ~ of ~/run: | ./train tiny.ini --dry-run --set log.out='~/run'
+2 | has not replaced the ~ of ~/text: | ./train tiny.ini --set data.corpus='~/text'
+2 | has not replaced the ~ of ~/tiny.ini: | ./train '~/tiny.ini'
+2 | has not replaced the ~ of ~/run: | ./train eval '~/run'
+2 | directory of results is empty or too long | ./train tiny.ini --out new/$long
+2 | directory of results is empty or too long | ./train tiny.ini --dry-run --set log.out=new/$long/run
 2 | --quiet takes no value | ./train tiny.ini --quiet=yes
 2 | one argument too many: "other.ini" | ./train tiny.ini other.ini
 2 | --force replaces .*: add --out DIR | ./train tiny.ini --force
@@ -86,6 +99,8 @@ refused <<'ROWS'
 2 | section.key=value | ./train tiny.ini --set train.steps
 2 | did you mean train.steps | ./train tiny.ini --set train.stepps=3
 2 | every needs its section: write eval.every or log.every | ./train tiny.ini --set every=3
+2 | seed takes a whole number .*; a list is for sweep: --set sweep.train.seed=1,2,3$ | ./train tiny.ini --set train.seed=1,2,3
+2 | scale_divisor takes .*; a list is for sweep: --set sweep.attention.scale_divisor=none,dk$ | ./train tiny.ini --set scale_divisor=none,dk
 2 | lr takes a number .*; write a decimal point, not a comma$ | ./train tiny.ini --set lr=0,001
 2 | scale_divisor takes .*; write a decimal point, not a comma$ | ./train tiny.ini --set scale_divisor=0,5
 2 | heads | ./train tiny.ini --set model.heads=0
@@ -118,6 +133,12 @@ refuses_config 'bad.ini:[0-9]+: "nokey = 1"' '[train]\nnokey = 1'
 refuses_config 'bad.ini:[0-9]+: .*did you mean \[train\]' '[trian]\nlr = 1'
 refuses_config 'steps is given twice, in line 9 and in line [0-9]+' '[train]\nsteps = 3'
 refuses_config 'bad.ini:[0-9]+: .*neither' 'steps'
+refuses_config 'lr takes a number .*; it has the character U\+2212, which is not ASCII$' '[train]\nlr = \0342\0210\02220.1'
+refuses_config 'has no key lr.*; it has the character U\+00A0' '[train]\nlr\0302\0240= 0.1'
+refuses_config 'warmup takes .*; it has the character U\+200B' '[train]\nwarmup = 9\0342\0200\0213'
+refuses 2 'takes .*; it has the character U\+00A0' ./train tiny.ini --threads "$(printf '2\302\240')"
+refuses 2 'too many: .*; it has the character U\+2013' ./train tiny.ini "$(printf '\342\200\223')quiet"
+refuses 2 'the corpus c.*; it has the character U\+FEFF' ./train tiny.ini --set "$(printf 'data.corpus=c\357\273\277')"
 refuses_config 'bad.ini has a \[sweep\] section: .*./train sweep bad.ini' '[sweep]\ntrain.seed = 1, 2'
 
 # --- refused: the corpus, also by a --force that would have something to move
@@ -223,14 +244,16 @@ rm -r whole diverged ours.old*
 check "resume --set steps=N" "done after 21 steps" "$(cp -R runs/tiny longer && ./train resume longer --set steps=21 --quiet | sed -n '1s/ and .*//p')"
 rm -r longer
 sed 's/$/\r/' corpus.txt >crlf.txt
+sed '1s/^/\xef\xbb\xbf/; 9s/^/\xe2\x80\x8b/; 99s/^/\xef\xbb\xbf/' corpus.txt >marked.txt # the first is no part of the text
 rows prints <<'ROWS'
 0 | ^steps = 3$ | ./train tiny.ini --dry-run --set steps=3
 0 | ^scale_divisor = 4$ | ./train tiny.ini --dry-run --set scale_divisor=4
 0 | ^; +warmup takes 100 steps: lr is not reached before the end$ | ./train tiny.ini --dry-run
+0 | ^; +with invisible characters, learned as well: U\+200B, U\+FEFF$ | ./train tiny.ini --dry-run --set data.corpus=marked.txt
 0 | ^; +with carriage returns, learned as well; tr -d '.r' removes them$ | ./train tiny.ini --dry-run --set data.corpus=crlf.txt
 ROWS
 check "warmup that ends" 0 "$(./train tiny.ini --dry-run --set warmup=19 | grep -c 'warmup takes')"
-check "lines that end in LF" 0 "$(./train tiny.ini --dry-run | grep -c 'carriage returns')"
+check "a text in which all can be seen" 0 "$(./train tiny.ini --dry-run | grep -c 'learned as well')"
 ends 0 ./train tiny.ini --set task=recall --set data.corpus= --set recall_pairs=7 --set steps=1 --set batch=1 --set train.grad_clip=0 --out recalled
 narrow "$said/err"
 notes '^step     1  train [0-9.]+  val [0-9.]+  accuracy [0-9.]{6}  gradient norm [0-9.e-]+$'
@@ -256,6 +279,8 @@ cp -R ours relative && sed -i.was 's,^corpus = .*,corpus = corpus.txt,' relative
 ends 0 ./train resume relative --set train.steps=30 --quiet # its config.ini was edited
 check_match "the corpus in relative/config.ini" "^corpus = /.*/corpus.txt$" "$(cat relative/config.ini)"
 check "resume from elsewhere" 0 "$(cd elsewhere && ../train resume "$tmp/work/relative" --set train.steps=40 --quiet >/dev/null; echo $?)"
+check "the corpus beside a config" "$(./train tiny.ini --dry-run)" "$(cd elsewhere && ../train ../tiny.ini --dry-run | sed 's,\.\./corpus,corpus,')"
+refuses 2 "the corpus no.txt: No such file or directory, in $PWD or beside the config\$" ./train tiny.ini --set data.corpus=no.txt
 bad=$(printf 'x\033[31m\302\233y\342\200\256z\nw') shown='x?[31m?y?z?w'
 cp corpus.txt "$bad.txt"
 ends 0 ./train tiny.ini --set "data.corpus=$bad.txt" --out "$bad"
@@ -296,7 +321,14 @@ for words in '--quiet' '--seed 1' '--temperature 0'; do # shellcheck disable=SC2
     silent
 done
 
-# --- train: a text for the pictures that the corpus lacks
+# --- train: a text for the pictures, also one that the corpus lacks; and bf16 without instructions for it
+tr a-m A-M <corpus.txt >letters.txt # has the letters of the next text, and hardly its words
+ends 0 ./train tiny.ini --dry-run --set "log.attention_text=THE n" --set data.corpus=letters.txt
+says '^;   note      pictures show log.attention_text: THE n$'
+ends 0 ./train tiny.ini --dry-run --set "log.attention_text=the end of the ferry"
+says '^;   note      pictures show the first 16 characters of log.attention_text: the$'
+ends 0 ./train tiny.ini --dry-run --set train.precision=bf16
+check "a note on bf16 that is slow" "$(grep -c emulated "$said/out")" "$(grep -c 'several times slower than fp32' "$said/out")"
 ends 0 ./train tiny.ini --set log.attention_text=a~b --out other_text
 check_match "the note on another text" "pictures show validation text instead: log.attention_text has the character '~'" \
     "$(tr -s '\n ' ' ' <"$said/err")"
@@ -320,17 +352,27 @@ ends 0 ./train tiny.ini --quiet --out "my run"
 prints 0 "longer: ./train resume 'my run' --set train.steps=N" ./train resume "my run"
 
 # --- signals: saved, and said so
-for signal in INT:130 TERM:143; do
-    out=stopped-${signal%:*}
+for signal in INT TERM USR1 USR2 XCPU ALRM VTALRM PROF; do
+    out=stopped-$signal
     begin "$out/metrics.csv" 6 ./train tiny.ini --out "$out" --set train.steps=1000000 --set eval.every=0 --set log.every=1
-    stop "${signal%:*}"
-    check "exit status of a run stopped by SIG${signal%:*}" "${signal#*:}" "$status"
+    stop $signal
+    check "exit status of a run stopped by SIG$signal" "$(python3 -c "import signal; print(128 + signal.SIG$signal)")" "$status"
     check "the result in $out/run.json" interrupted "$(result_of "$out")"
     check_match "its last words" '^stopped after [0-9]+ steps' "$(cat "$said/out")"
     check_match "its last words" '^to resume: ./train resume ' "$(cat "$said/out")"
     check_files "$out/checkpoint/last.safetensors" "$out/loss.png"
     ends 0 ./train eval "$out"
 done
+
+# Some service managers start programs with signals blocked, which their processes inherit.
+begin blocked/metrics.csv 6 python3 -c 'import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+os.execvp(sys.argv[1], sys.argv[1:])' ./train tiny.ini --out blocked --quiet --set train.steps=1000000 --set log.every=1
+kill -TERM "$running"
+for _ in $(seq 100); do [ "$(result_of blocked)" = running ] && sleep 0.1; done # it is killed below if it does not end
+check "the result in blocked/run.json" interrupted "$(result_of blocked)"
+stop KILL
+check "exit status of a run that was started with signals blocked" 143 "$status"
 
 # A terminal that is closed sends SIGHUP, which nohup ignores, and takes standard output away; so may whoever sends SIGTERM.
 begin hung/metrics.csv 6 sh -c 'exec ./train tiny.ini --out hung --set train.steps=1000000 --set eval.every=0 --set log.every=1 >/dev/full'

@@ -16,7 +16,7 @@ static struct {
 static const Option OPTIONS[] = {
     {"on", NULL, "a switch", OPTION_SWITCH, &given.on, 0, 0},
     {"name", "TEXT", "anything", OPTION_TEXT, &given.text, 0, 0},
-    {"directory", "DIR", "not empty", OPTION_DIRECTORY, &given.directory, 0, 0},
+    {"directory", "DIR", "not empty", OPTION_PATH, &given.directory, 0, 0},
     {"each", "ITEM", "again and again", OPTION_LIST, &given.list, 0, 0},
     {"whole", "N", "within bounds", OPTION_INTEGER, &given.whole, 2, 64},
     {"seed", "S", "as large as it gets", OPTION_INTEGER, &given.seed, 0, INT64_MAX},
@@ -117,15 +117,15 @@ static void what_is_refused(void) {
     assert_refused(&VERB, "--n", "1", "--n may mean --name or --number: write more of it");
     assert_refused(&VERB, "--n=1", NULL, "--n=1 may mean --name or --number: write more of it");
     assert_refused(&PLAIN, "--lr", "1",
-                   "there is no option --lr here: ./train --help lists them; --set KEY=VALUE sets a key of the config");
+                   "there is no option --lr here: ./train --help lists them; to set a key of the config: --set lr=1");
     assert_refused(&PLAIN, "-x", NULL, "there is no option -x here: ./train --help lists them");
     assert_refused(&PLAIN, "-qx", NULL, "there is no option -qx here: ./train --help lists them");
     assert_refused(&PLAIN, "-set", NULL, "there is no option -set here: ./train --help lists them");
     assert_refused(&PLAIN, "-:", NULL, "there is no option -: here: ./train --help lists them");
     assert_refused(&VERB, "--on=1", NULL, "--on takes no value");
     assert_refused(&VERB, "--directory", NULL, "--directory needs a value: --directory DIR");
-    assert_refused(&VERB, "--directory=", NULL, "--directory takes a directory");
-    assert_refused(&VERB, "--directory", "", "--directory takes a directory");
+    assert_refused(&VERB, "--directory=", NULL, "--directory takes a path");
+    assert_refused(&VERB, "--directory", "", "--directory takes a path");
     assert_refused(&VERB, "--name", "--on",
                    "--name needs a value, and --on looks like an option: write --name=--on if that is meant");
     static const char *const whole[] = {"1", "65", "", "x", "3x", "2.5", "99999999999999999999"};

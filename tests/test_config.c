@@ -177,7 +177,8 @@ static void overrides(void) {
 
     refuses_set("train.lr=0,001", "lr takes a number above 0 and at most 1000000; write a decimal point, not a comma");
     refuses_set("train.lr=1,5e-3", "lr takes a number above 0 and at most 1000000; write a decimal point, not a comma");
-    refuses_set("train.lr=1,5,3", "lr takes a number above 0 and at most 1000000");
+    refuses_set("train.lr=1,5,3",
+                "lr takes a number above 0 and at most 1000000; a list is for sweep: --set sweep.train.lr=1,5,3");
     loads_set("", "heads=4"); /* only one section has it */
     assert_int_equal(config.model.heads, 4);
     refuses_set("every=4", "every needs its section: write eval.every or log.every");

@@ -1,6 +1,7 @@
 /* Errors, and the blocks that they release. */
 #include "support.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -17,6 +18,10 @@ static void messages(void) {
                             "\302\233"
                             "31m \342\200\256\342\201\246\342\200\250\330\234 \377\303"));
     assert_string_equal(err.message, "?31m ???? ??"); /* C1, bidi, a line separator, no UTF-8 */
+    (void)works(error_raise(STATUS_USAGE, "−1"));
+    assert_string_equal(err.message, "−1; it has the character U+2212, which is not ASCII");
+    (void)works(error_raise(STATUS_USAGE, "the character '−' (U+2212) is not in the text")); /* which says so already */
+    assert_string_equal(err.message, "the character '−' (U+2212) is not in the text");
     char text[sizeof err.message + 100];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
@@ -32,6 +37,13 @@ static void messages(void) {
     (void)works(error_raise(reason.status, "line 7: %s", reason.message)); /* words put before it */
     assert_int_equal(err.status, STATUS_USAGE);
     assert_string_equal(err.message, "line 7: reason");
+}
+
+/* A disk, a server or a signal that fails a call is no mistake of the user. */
+static void statuses(void) {
+    static const int lasting[] = {ENOENT, ENOTDIR, EACCES, ENOLCK}, passing[] = {EIO, ESTALE, EINTR, ENOMEM, ETIMEDOUT};
+    for (size_t i = 0; i < COUNT_OF(lasting); i++) assert_int_equal(error_status(lasting[i]), STATUS_USAGE);
+    for (size_t i = 0; i < COUNT_OF(passing); i++) assert_int_equal(error_status(passing[i]), STATUS_FAILED);
 }
 
 /* The blocks that were undone, a letter each, in order. */
@@ -214,6 +226,7 @@ static void blocks_too_large(void) {
 }
 
 int main(void) {
-    return RUN_TESTS(TEST(messages), TEST(protected_calls), TEST(nested_protects), TEST(protects_in_undos),
-                     TEST(errors_without_a_protect), TEST(marks_and_releases), TEST(blocks_too_large));
+    return RUN_TESTS(TEST(messages), TEST(statuses), TEST(protected_calls), TEST(nested_protects),
+                     TEST(protects_in_undos), TEST(errors_without_a_protect), TEST(marks_and_releases),
+                     TEST(blocks_too_large));
 }

@@ -262,7 +262,7 @@ static void begin(ResultsDirectory *results) { results_begin(results, js_parse(O
 static char made_at[RESULTS_PATH];
 static void make(const char *out, const char *log_out, bool force) {
     const size_t mark = memory_mark();
-    const bool allowed = works(results_check(out, force));
+    const bool allowed = works(results_check(out, log_out, force));
     ResultsDirectory *results = results_make(out, log_out, force);
     assert_true(allowed);
     begin(results);
@@ -329,14 +329,14 @@ static void named_and_there(void) {
         put_text("deep/er/run/metrics.csv", "stays");
         if (others[n]) put_text("deep/er/run/run.json", others[n]);
         for (int force = 0; force < 2; force++) {
-            assert_refused(in("deep/er/run"), results_check(in("deep/er/run"), force));
+            assert_refused(in("deep/er/run"), results_check(in("deep/er/run"), NULL, force));
             assert_refused(force ? "run.json" : "--force", make(in("deep/er/run"), NULL, force));
             assert_string_equal(contents(in("deep/er/run/metrics.csv"), NULL), "stays");
         }
     }
     put_text("deep/er/run/run.json", OURS);
     assert_refused("--force", make(in("deep/er/run"), NULL, false));
-    results_check(in("deep/er/run"), true);
+    results_check(in("deep/er/run"), NULL, true);
     assert_true(path_exists(in("deep/er/run/metrics.csv"))); /* the check writes nothing */
     assert_made(in("deep/er/run"), NULL, true, in("deep/er/run"));
     assert_made(in("new"), NULL, true, in("new"));
@@ -464,7 +464,7 @@ static void not_moved(void) {
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         const size_t mark = memory_mark();
         directory_lock(in(places[i][0]));
-        assert_refused("is in use", results_check(in(places[i][1]), true));
+        assert_refused("is in use", results_check(in(places[i][1]), NULL, true));
         assert_refused("is in use", make(in(places[i][1]), NULL, true));
         memory_release(mark);
     }

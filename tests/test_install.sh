@@ -4,11 +4,11 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/check.sh
 plain_build_or_skip
-unset OPENBLAS_CORETYPE
+unset MAKEFLAGS MFLAGS MAKELEVEL OPENBLAS_CORETYPE
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
-root="$tmp/a root" # a path with a blank
+root="$tmp/a \`touch ran\` root" # names are data
 
 make_quietly() { make -s "$@" DESTDIR="$root" PREFIX=/usr >"$tmp/said" 2>&1 || { cat "$tmp/said" && exit 1; }; }
 
@@ -28,9 +28,9 @@ check "runs" dk64_scaled "$(ls runs)"
 check_match "the divisors of the sweep" '^attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk$' "$(sqrtdk sweep configs/ablate_dk64.ini --dry-run)"
 check_match "a directory of configs" 'configs/scores: it is a directory; name a file$' "$(sqrtdk configs/scores 2>&1)"
 check_match "a config without its directory" 'did you mean configs/dk64_scaled.ini\?' "$(sqrtdk dk64_scaled 2>&1)"
-check_match "what gets Tiny Shakespeare" 'tinyshakespeare.txt: No such file.*; .*/usr/share/sqrtdk/data/get_shakespeare.sh downloads it' \
+check_match "what gets Tiny Shakespeare" "tinyshakespeare.txt: No such file.*; '.*/usr/share/sqrtdk/data/get_shakespeare.sh' downloads it" \
     "$(sqrtdk configs/shakespeare_cpu.ini 2>&1)"
-check "the script for what export was" "sqrtdk: export is a script: $root/usr/share/sqrtdk/lab/export_gpt2.py RUN_DIR DIR [--best]" "$(sqrtdk export runs/dk64_scaled hf 2>&1)"
+check "the script for what export was" "sqrtdk: export is a script: '$root/usr/share/sqrtdk/lab/export_gpt2.py' RUN_DIR DIR [--best]" "$(sqrtdk export runs/dk64_scaled hf 2>&1)"
 check "that script" yes "$([ -x "$root/usr/share/sqrtdk/lab/export_gpt2.py" ] && [ -f "$root/usr/share/sqrtdk/lab/run_reader.py" ] && echo yes)"
 mkdir configs && echo "[model]" >configs/dk64_scaled.ini && echo "layers = 5" >>configs/dk64_scaled.ini
 check "a config that is here is taken first" "layers = 5" "$(sqrtdk configs/dk64_scaled.ini --dry-run | grep '^layers')"
@@ -71,6 +71,40 @@ if command -v bash >/dev/null; then
     check "--set train.steps=" "" "$(completes c.ini --set train.steps =)"
     check "configs/r" "configs/recall.ini" "$(completes configs/r)"
     check "run" "runs" "$(completes eval run)"
+
+    # Names of files are data: nothing expands or runs them, and none is torn apart.
+    # shellcheck disable=SC2016 # names
+    for name in '$(touch${IFS}ran).ini' 'two words.ini' '~root.ini' '{a,b}.ini' '`touch ran`.ini' "it's.ini" '*.ini'; do
+        begin=$(printf %.2s "$name")
+        : >"$name" && : >"configs/1$name" && : >"$root/usr/share/sqrtdk/configs/2$name"
+        check "a file whose name begins with $begin" "$name" "$(completes eval "$begin")"
+        check "configs/1$begin" "configs/1$name" "$(completes eval "configs/1$begin")"
+        check "configs/2$begin" "configs/2$name" "$(completes eval "configs/2$begin")"
+        rm "$root/usr/share/sqrtdk/configs/2$name"
+    done
+    check "a key that is a script of sed" "" "$(completes c.ini --set 'a/s//touch ran/e;' = 2>&1)"
+    # typed TEXT: the line as bash has it after the tabulator
+    typed() {
+        rm -f line
+        # shellcheck disable=SC2016 # for bash to expand
+        COMPLETION=$root/usr/share/bash-completion/completions/sqrtdk HISTFILE='' python3 -c 'import os, pty, sys
+pid, terminal = pty.fork()
+if not pid:
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+show = "bind -x \x27\"\\C-t\": printf %s \"$READLINE_LINE\" >line; READLINE_LINE=exit\x27"
+os.write(terminal, (". \"$COMPLETION\"\n" + show + "\n" + sys.argv[1] + "\t\x14\n").encode())
+try:
+    while os.read(terminal, 4096):
+        pass
+except OSError: # bash has ended
+    pass' "$1" && cat line
+    }
+    if python3 -c 'import os; os.openpty()' 2>/dev/null; then
+        check "two" 'sqrtdk eval two\ words.ini ' "$(typed 'sqrtdk eval two')"
+        check "'two w" "sqrtdk eval 'two words.ini' " "$(typed "sqrtdk eval 'two w")"
+        check '\$' 'sqrtdk eval \$\(touch\$\{IFS\}ran\).ini ' "$(typed 'sqrtdk eval \$')"
+        check '\~' 'sqrtdk eval \~root.ini ' "$(typed 'sqrtdk eval \~r')"
+    fi
 fi
 
 # --- uninstall
@@ -84,4 +118,19 @@ check "files left" "" "$(find "$root" ! -type d)"
 check "directories left" "$root/usr/bin $root/usr/share/bash-completion/completions $root/usr/share/doc $root/usr/share/man/man1 " \
     "$(find "$root" -type d -empty | LC_ALL=C sort | tr '\n' ' ')"
 
+# --- a repository of any name, with configs of any name
+# shellcheck disable=SC2016 # names
+copy="$tmp/"'$(touch ran) `touch ran` it'\''s'
+mkdir -p "$copy/$build" && cp -a Makefile CITATION.cff LICENSE README.md CHANGELOG.md share configs data docs lab src tests train.c "$copy" &&
+    cp -a "$build/train" "$build/train-double" "$copy/$build" && cd "$copy" || exit 1
+# shellcheck disable=SC2016
+: >'configs/$(touch${IFS}ran).ini' && : >'configs/two words.ini'
+make -s -o "$build/train" "$build/sqrtdk.1" >"$tmp/said" 2>&1
+check "the man page, and what was said" "$(cksum <"$repository/$build/sqrtdk.1")" "$(cat "$tmp/said")$(cksum <"$build/sqrtdk.1")"
+share/install.sh install "$build" "$root/usr"
+check "configs that were installed" "$(ls configs)" "$(ls "$root/usr/share/sqrtdk/configs")"
+share/install.sh uninstall "$build" "$root/usr"
+check "files left" "" "$(find "$root" ! -type d)"
+
+check "what names ran" "" "$(find "$tmp" "$repository" -maxdepth 3 -name ran)"
 checked

@@ -120,6 +120,8 @@ static void without_locks(void) {
         assert_unlocked();
         directory_unlocked = false;
     }
+    flock_fails = ESTALE;
+    assert_fails(STATUS_FAILED, "cannot lock ", directory_lock(in("run")));
     flock_fails = 0;
 }
 

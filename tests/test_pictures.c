@@ -416,6 +416,28 @@ static void figure_spells_what_the_font_lacks(void) {
     stbi_image_free(images[1].rgb);
 }
 
+/* A long label over a small panel is drawn as high as one over a large panel. */
+static void figure_has_readable_labels(void) {
+    const float weights[1] = {1};
+    const Color red = {200, 0, 0};
+    Panel panel = {weights, "layer 0, head 0: entropy 0.52, largest weight 0.43", red};
+    const uint32_t text[1] = {'a'};
+    const AttentionFigure figure = {
+        .title = "x", .subtitle = "", .text = text, .length = 1, .layers = 1, .heads = 1, .panels = &panel};
+    Image image;
+    save_and_find(&figure, &image);
+    int first = image.height, last = 0;
+    for (int y = 0; y < image.height; y++)
+        for (int x = 0; x < image.width; x++) {
+            const Color c = pixel(&image, x, y);
+            if (c.r < c.g + 60 || c.r < c.b + 60) continue;
+            if (y < first) first = y;
+            last = y;
+        }
+    assert_in_range(last - first, 9, 16);
+    stbi_image_free(image.rgb);
+}
+
 static void figure_takes_odd_data(void) {
     const float weights[4] = {NAN, 0, INFINITY, -1};
     static Panel panels[64 * 64];
@@ -442,5 +464,6 @@ int main(void) {
                      TEST(colors_are_of_one_divisor), TEST(colors_rise_in_lightness), TEST(chart_shows_its_series),
                      TEST(labels_are_apart), TEST(many_labels_fit), TEST(whole_axes_are_shared),
                      TEST(odd_data_still_make_a_chart), TEST(figure_shows_each_weight), TEST(figure_has_readable_cells),
-                     TEST(figure_spells_what_the_font_lacks), TEST(figure_takes_odd_data));
+                     TEST(figure_spells_what_the_font_lacks), TEST(figure_has_readable_labels),
+                     TEST(figure_takes_odd_data));
 }

@@ -15,6 +15,7 @@ static FILE *terminal;
 static int enter(void **state) {
     (void)state;
     struct termios raw;
+    setenv("TERM", "xterm", 1);
     screen = posix_openpt(O_RDWR | O_NOCTTY);
     const char *name = screen >= 0 && grantpt(screen) == 0 && unlockpt(screen) == 0 ? ptsname(screen) : NULL;
     terminal = name ? fopen(name, "w") : NULL;
@@ -50,25 +51,34 @@ static void one_line_over_another(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, false);
     Progress *recall = progress_make(terminal, false);
-    progress_update(recall, 10, 123, 1000, 0.01, 0.02, 0.9984, 35100, 7);
-    assert_shows("\rstep 123/1000  train 0.010  accuracy 0.998  35.1k tokens/s  0:07 left");
-    progress_update(p, 10, 120, 1000, 2.31, 2.4, NAN, 35100, 42);
-    assert_shows("\rstep 120/1000  train 2.310  val 2.400  35.1k tokens/s  0:42 left");
-    progress_update(p, 10.2, 121, 1000, 2.31, 2.4, NAN, 35100, 42); /* too soon */
+    progress_update(recall, 1, 120, 1000, 0.01, 0.02, 0.9984, 64); /* after an evaluation that took long */
+    assert_shows("\rstep 120/1000  train 0.010  accuracy 0.998");
+    progress_update(recall, 2, 121, 1000, 0.01, 0.02, 0.9984, 64);
+    assert_shows("\rstep 121/1000  train 0.010  accuracy 0.998");
+    progress_clear(recall);
+    assert_shows("\r                                          \r");
+    progress_update(recall, 3, 221, 1000, 0.01, 0.02, 0.9984, 64);
+    assert_shows("\rstep 221/1000  train 0.010  accuracy 0.998  6.4k tokens/s  0:08 left");
+    progress_update(p, 0, 0, 1000, 2.31, 2.4, NAN, 3510);
+    assert_shows("\rstep 0/1000  train 2.310  val 2.400");
+    progress_update(p, 0.1, 20, 1000, 2.31, 2.4, NAN, 3510); /* too soon */
+    progress_update(p, 10.1, 120, 1000, 2.31, 2.4, NAN, 3510);
+    assert_shows("\rstep 120/1000  train 2.310  val 2.400  35.1k tokens/s  1:28 left");
+    progress_update(p, 10.2, 121, 1000, 2.31, 2.4, NAN, 3510); /* too soon */
     assert_shows("");
-    progress_update(p, 11, 122, 1000, NAN, NAN, NAN, 35100, 7);
-    assert_shows("\rstep 122/1000  35.1k tokens/s  0:07 left"
+    progress_update(p, 20.1, 220, 1000, NAN, NAN, NAN, 3510);
+    assert_shows("\rstep 220/1000  35.1k tokens/s  1:18 left"
                  "                        "); /* the rest of the longer one */
     progress_message(p, "step %d", 122);
     assert_shows("\r                                        \rstep 122\n");
     progress_message(p, "again");
     assert_shows("again\n");
-    progress_count(p, 12, "tensors", 12, 58);
+    progress_count(p, 22, "tensors", 12, 58);
     assert_shows("\r12/58 tensors");
-    progress_count(p, 12.2, "tensors", 13, 58); /* too soon */
+    progress_count(p, 22.2, "tensors", 13, 58); /* too soon */
     assert_shows("");
-    assert_true(progress_is_due(p, 13));
-    assert_false(progress_is_due(p, 13.2));
+    assert_true(progress_is_due(p, 23));
+    assert_false(progress_is_due(p, 23.2));
     progress_line(p, "3 of 4 runs");
     assert_shows("\r3 of 4 runs  ");
     progress_clear(p);
@@ -95,10 +105,9 @@ static void set_width(unsigned short columns) {
    is 80. */
 static void never_wider_than_a_terminal(void) {
     NEED_TERMINAL();
-    char expected[] =
-        "\rstep 1000000000000000000/1000000000000000000  train 2.310  val 2.400  35.1k tokens/s  0:42 left";
+    char expected[] = "\rstep 1000000000000000000/1000000000000000000  train 1234567890.000  val 1234567890.000";
     Progress *p = progress_make(terminal, false);
-    progress_update(p, 0, 1000000000000000000, 1000000000000000000, 2.31, 2.4, NAN, 35100, 42);
+    progress_update(p, 0, 1000000000000000000, 1000000000000000000, 1234567890, 1234567890, NAN, 35100);
     expected[80] = 0;
     assert_shows(expected);
 }
@@ -147,16 +156,28 @@ static void a_message_breaks_between_words(void) {
 static void quiet_is_silent(void) {
     NEED_TERMINAL();
     Progress *p = progress_make(terminal, true);
-    progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
+    progress_update(p, 0, 1, 2, 3, 4, NAN, 5);
     progress_count(p, 1, "tensors", 12, 58);
     progress_message(p, "nothing");
     progress_clear(p);
     assert_shows("");
 }
 
+static void a_dumb_terminal_gets_messages_only(void) {
+    NEED_TERMINAL();
+    for (int unset = 0; unset < 2; unset++) {
+        setenv("TERM", "dumb", 1);
+        if (unset) unsetenv("TERM");
+        Progress *p = progress_make(terminal, false);
+        progress_update(p, 0, 1, 2, 3, 4, NAN, 5);
+        progress_message(p, "whole lines");
+        assert_shows("whole lines\n");
+    }
+}
+
 static void a_file_gets_messages_only(void) {
     Progress *p = progress_make(print_into(), false);
-    progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
+    progress_update(p, 0, 1, 2, 3, 4, NAN, 5);
     progress_message(p, "whole lines");
     progress_clear(p);
     assert_string_equal(what_was_printed(), "whole lines\n");
@@ -180,5 +201,6 @@ int main(void) {
     return RUN_TESTS(TERMINAL_TEST(one_line_over_another), TERMINAL_TEST(wiped_when_released),
                      TERMINAL_TEST(never_wider_than_a_terminal), TERMINAL_TEST(follows_a_resize),
                      TERMINAL_TEST(messages_are_plain), TERMINAL_TEST(a_message_breaks_between_words),
-                     TERMINAL_TEST(quiet_is_silent), TEST(a_file_gets_messages_only), TEST(durations));
+                     TERMINAL_TEST(quiet_is_silent), TERMINAL_TEST(a_dumb_terminal_gets_messages_only),
+                     TEST(a_file_gets_messages_only), TEST(durations));
 }

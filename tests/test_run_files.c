@@ -138,7 +138,7 @@ static void description(void) {
     assert_string_equal(js_as_text(js_get(run, "result")), "finished");
     assert_non_null(strstr(text, "\"divisor\": 1"));
     assert_non_null(strstr(text, "\"multiplier\": 1"));
-    results_check(in("run"), true); /* --force knows it again */
+    results_check(in("run"), NULL, true); /* --force knows it again */
 }
 
 static size_t pages; /* that were written of a run */

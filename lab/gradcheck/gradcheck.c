@@ -32,6 +32,7 @@ static void become_double(char **argv) {
     free(program);
     /* The passes of the check are short. Threads that spin while they wait would take the processor from each other. */
     setenv("OMP_WAIT_POLICY", "passive", 0);
+    processors_release();
     execv(path, argv);
     runtime_error("gradients are checked by %s, which cannot be started (%s): run make", path, strerror(errno));
 #endif

@@ -63,6 +63,7 @@ const actions = {
         rate = factor;
     },
     read(message) {
+        if (message.text) model.attention(message.text); /* one that is refused changes nothing */
         ({text} = message);
         look();
         if (text) say({sample: text + model.sample(text)});
@@ -77,7 +78,7 @@ function guarded(action) {
         action();
     } catch (error) {
         running &&= action !== work;
-        say({error: error.message, refused: !model, stopped: !running});
+        say({error: error.message, refused: !model, failed: action === work});
     }
 }
 turn.port1.onmessage = () => running && guarded(work);

@@ -237,8 +237,8 @@ ScaleDivisor live_checked_divisor(const Live *l, double divisor) {
 /* Notes what was moved; another move of the same at this step takes the place of the one before. */
 static void note_move(Live *l, Move move) {
     l->moves = live_longer(l->moves, l->move_count, sizeof *l->moves);
-    const Move *last = l->move_count ? &l->moves[l->move_count - 1] : NULL;
-    if (last && last->step == move.step && (last->divisor == 0) == (move.divisor == 0)) l->move_count--;
+    const Move last = l->move_count ? l->moves[l->move_count - 1] : (Move){.step = SIZE_MAX};
+    if (last.step == move.step && (last.divisor == 0) == (move.divisor == 0)) l->move_count--;
     l->moves[l->move_count++] = move;
 }
 

@@ -121,11 +121,11 @@ function hear_look(run, {step, look, read: typed}) {
     run.losses = [...Array(shown_text(run).length - T + 1).fill(NaN), ...ids.slice(1).map((id, t) => cross_entropy(logits[t], id))];
 }
 /* A config or a text that is refused ends the start, a failed step the training; another mistake ends nothing. */
-function fail({error, refused, stopped}) {
+function fail({error, refused, failed}) {
     if (refused) {
         stop_workers(training.coming);
         training.coming = null;
-    } else if (stopped && training.running) end();
+    } else if (failed && training.running) end();
     say(error, true);
 }
 /* Keeps the lanes together: one that is ahead waits for the others. */

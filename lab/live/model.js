@@ -27,9 +27,10 @@ class Model {
        model as it was. */
     call(name, ...values) {
         const copies = [], stack = this.calls.__stack_pointer.value;
+        if (values.some(value => typeof value === "string" && value.includes("\0")))
+            throw new Error("The text has a character NUL (U+0000), which ends a text: remove it.");
         const given = values.map(value => {
             if (typeof value !== "string") return value;
-            if (value.includes("\0")) throw new Error("The text has a character NUL (U+0000), which ends a text: remove it.");
             const bytes = new TextEncoder().encode(value + "\0"), at = this.calls.malloc(bytes.length);
             new Uint8Array(this.calls.memory.buffer, at, bytes.length).set(bytes);
             copies.push(at);

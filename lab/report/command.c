@@ -6,7 +6,7 @@
 static const char *out = "";
 
 static const Option OPTIONS[] = {
-    {"out", "FILE", "where the page of several runs goes (default: report.html)", OPTION_DIRECTORY, &out, 0, 0},
+    {"out", "FILE", "where the page of several runs goes (default: report.html)", OPTION_PATH, &out, 0, 0},
     {0},
 };
 
@@ -15,8 +15,8 @@ static int run_report(const Command *command) {
     const char *path = *out ? out : "report.html";
     if (directories->count == 1 && !*out) {
         report_write_noting(directory_open(directories->items[0]), stderr);
-        print_plain(stdout, "page to look at: %s/%s", directories->items[0], path);
         if (sweep_is(directories->items[0])) print_plain(stdout, "pictures:        %s/*.png", directories->items[0]);
+        print_plain(stdout, "page to look at: %s/%s", directories->items[0], path);
         return 0;
     }
     if (!*out && path_exists(path)) usage_error("report.html exists: name the page with --out FILE");

@@ -5,11 +5,11 @@
 TEXT ?= data/tinyshakespeare.txt
 bench: train
 	env -u OPENBLAS_CORETYPE ./train bench configs/dk64_scaled.ini
-	@if [ -f "$(TEXT)" ]; then \
+	@text=$(call quoted,$(TEXT)); if [ -f "$$text" ]; then \
 		for config in shakespeare_cpu shakespeare_baby; do \
-			echo; env -u OPENBLAS_CORETYPE ./train bench configs/$$config.ini --set data.corpus="$(TEXT)" || exit; \
+			echo; env -u OPENBLAS_CORETYPE ./train bench configs/$$config.ini --set data.corpus="$$text" || exit; \
 		done; \
-	else echo "shakespeare_cpu and shakespeare_baby need $(TEXT): run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
+	else echo "shakespeare_cpu and shakespeare_baby need $$text: run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
 
 # The sweeps of lab/docs/results.md, and its tables and pictures. Stopped and started again, they are resumed.
 study: train

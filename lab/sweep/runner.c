@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/interrupt.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "lab/sweep/sweep.h"
@@ -28,17 +29,19 @@ typedef struct {
 
 /* --- a process */
 
-/* Removes the variables that a launcher of MPI programs (mpirun, srun) sets for the processes that it starts. A run is
-   not one of these. */
-static void leave_launcher(void) {
-    static const char *const beginnings[] = {"OMPI_",  "PMI_",  "PMIX_",     "PRTE_",
-                                             "HYDRA_", "HYDI_", "MPI_LOCAL", "SLURM_STEP"};
+/* Removes what was meant for this process alone: the variables that a launcher of MPI programs (mpirun, srun) sets for
+   the processes that it starts, and those that bind threads to processors, which would be the same for all runs. */
+static void leave_environment(void) {
+    static const char *const beginnings[] = {"OMPI_",     "PMI_",       "PMIX_",     "PRTE_",
+                                             "HYDRA_",    "HYDI_",      "MPI_LOCAL", "SLURM_STEP",
+                                             "OMP_PROC_", "OMP_PLACES", "GOMP_CPU_", "KMP_AFFINITY"};
     char **end = environ;
+    processors_release();
     for (char **variable = environ; *variable; variable++) {
-        bool is_of_launcher = false;
+        bool is_of_this = false;
         for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
-            is_of_launcher = is_of_launcher || strncmp(*variable, beginnings[i], strlen(beginnings[i])) == 0;
-        if (!is_of_launcher) *end++ = *variable;
+            is_of_this = is_of_this || strncmp(*variable, beginnings[i], strlen(beginnings[i])) == 0;
+        if (!is_of_this) *end++ = *variable;
     }
     *end = NULL;
 }
@@ -63,6 +66,7 @@ static void start_process(const Sweep *s, SweepRun *run) {
     close(messages);
     if (process < 0) runtime_error("cannot start a process for it: %s", strerror(reason));
     run->process = process;
+    progress_message(s->options->progress, "training %s", run->name);
 }
 
 /* Returns the signal that stopped a process, whose status is as of waitpid, or 0. */
@@ -125,18 +129,18 @@ static size_t count_over(const Sweep *s) {
 
 /* Shows the steps of all runs. A run that ended early makes no more steps: it counts as if it had made them all. */
 static void show_progress(const Sweep *s) {
-    char line[160], left[32];
-    double steps = 0, all_steps = 0, seconds = 0;
+    char line[160];
+    double steps = 0, all_steps = 0;
     if (!progress_is_due(s->options->progress, omp_get_wtime())) return;
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (run->process) sweep_read_run(run);
         all_steps += (double)run->config.train.steps;
         steps += run->over ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
-        seconds += fmax(0, run->measured[MEASURE_SECONDS]);
     }
-    progress_duration(seconds / steps * (all_steps - steps) / (double)s->slots, left, sizeof left);
-    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %.0f/%.0f   %s left", count_over(s),
-             s->run_count, count_trained(s), steps, all_steps, left);
+    const double rate = progress_rate(s->options->progress, omp_get_wtime(), steps);
+    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %.0f/%.0f", count_over(s), s->run_count,
+             count_trained(s), steps, all_steps);
+    progress_append_left(line, sizeof line, all_steps - steps, rate);
     progress_line(s->options->progress, line);
 }
 
@@ -186,7 +190,7 @@ static void note_ends(Crew *c) {
         run->over = true;
         judge(s, run, status);
         remove_no_messages(s, run);
-        report_end(s, run);
+        if (!c->signal || run->state != RUN_NOT_FINISHED) report_end(s, run);
         stop(c, stopped_by(status));
     }
 }
@@ -226,7 +230,7 @@ static void wake(int signal_number) { (void)signal_number; }
 int sweep_train(Sweep *s) {
     const struct timespec pause = {.tv_nsec = 20000000};
     Crew c = {.sweep = s};
-    leave_launcher();
+    leave_environment();
     signal(SIGCHLD, wake); /* whoever started this program may ignore it: then no process's end could be found */
     for (;;) {
         note_ends(&c);

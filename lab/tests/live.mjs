@@ -1,7 +1,7 @@
 // Trains in the module of the page docs/live.html, in Node. Prints the training loss of every 20th step, and at the end the
 // validation loss and the hash of the parameters; lab/tests/live.sh compares them.
 //   node lab/tests/live.mjs PAGE.html CONFIG.ini STEPS [section.key=value ...] [FOLDER.zip | --errors]
-// A last word FOLDER.zip writes the run as the page does, and why.txt, its sentences. --errors makes five errors before each step,
+// A last word FOLDER.zip writes the run as the page does, and why.txt, its sentences. --errors makes six errors before each step,
 // and prints each message once.
 import fs from "node:fs";
 import vm from "node:vm";
@@ -18,7 +18,7 @@ try {
     const config = `${fs.readFileSync(file, "utf8")}\n${set.join("")}`;
     const model = new Model(new WebAssembly.Module(unpacked("module")), config, unpacked("corpus").toString());
     const begin = process.cpuUsage().user;
-    const refused = [["attention", "Gr\u00fc\u00dfe", 0], ["attention", "", 0], ["sample", "\u20ac", 4, 1, 1n], ["divide", 0], ["rate", -1]];
+    const refused = [["attention", "Gr\u00fc\u00dfe", 0], ["attention", "", 0], ["sample", "\u20ac", 4, 1, 1n], ["divide", 0], ["rate", -1], ["sample", "a\0b", 4, 1, 1n]];
     for (let step = 0; step < steps; step++) {
         for (const [name, ...values] of errors ? refused : []) {
             try {

@@ -45,7 +45,7 @@ check "a mistake in a config" 'the config:29: "divisor = 3"' \
 node lab/tests/live.mjs docs/live.html "$tmp/demo.ini" 60 attention.scale_divisor=none --errors >"$tmp/erred" 2>/dev/null
 check "losses and hash of a model that is asked for what it refuses" "$(sed -n '/none$/,/^parameters/p' lab/tests/live.txt | tail -n +2)" \
     "$(head -n 5 "$tmp/erred")"
-check "what it says of the 300 errors" "60 60 60 60 60" "$(sed -n 's/ times: .*//p' "$tmp/erred" | xargs)"
+check "what it says of the 360 errors" "60 60 60 60 60 60" "$(sed -n 's/ times: .*//p' "$tmp/erred" | xargs)"
 # A run of the page, taken away: the program's verbs read it, and go on with it.
 (cd "$tmp" && node "$OLDPWD/lab/tests/live.mjs" "$OLDPWD/docs/live.html" demo.ini 30 attention.scale_divisor=none run.zip >taken 2>/dev/null && python3 -m zipfile -e run.zip .)
 here=$(sed -n 's/^validation: //p' "$tmp/taken")

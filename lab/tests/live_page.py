@@ -195,6 +195,21 @@ def is_taken_away(page):
         "the sentences of ./train why")
 
 
+def goes_on_after_mistakes(page):
+    """A character that no model knows is named, in the sentence and in the prompt, and training goes on."""
+    shorten(page, 2000)
+    page.js("start(true)")
+    wait(page, "training.lanes.every(lane => lane.step > 4 && lane.triangle)")
+    for field in ("train-text", "train-prompt"):
+        page.js("""const field = document.getElementById(arguments[0]); field.value = "Gr\u00fc\u00dfe";
+            field.dispatchEvent(new Event("change"));""", field)
+        wait(page, "/U\\+00FC|\u00fc/.test(document.getElementById('train-words').textContent)", 60)
+        step = page.js("return Math.max(...training.lanes.map(lane => lane.step))")
+        wait(page, f"training.running && training.lanes.every(lane => lane.step > {step})", 120)
+        page.js("say('')")
+    page.js("document.getElementById('train-prompt').value = ''; choose_preset()")
+
+
 def says_mistakes(page):
     shorten(page, 40, "[model]\nlayer = 3\n")
     page.js("start(true)")
@@ -259,7 +274,7 @@ def main(arguments):
         elif kind == "--picture":
             picture(page, path)
         else:
-            for test in (trains, is_steered, is_reported, is_taken_away, is_read_by_the_module, says_mistakes, loads_nothing):
+            for test in (trains, is_steered, is_reported, is_taken_away, is_read_by_the_module, goes_on_after_mistakes, says_mistakes, loads_nothing):
                 test(page)
             page.quiet()
             print(f"docs/live.html: {page.checks} checks")

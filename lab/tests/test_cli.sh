@@ -9,6 +9,8 @@ script=lab/tests/test_cli.sh
 { cat tiny.ini && printf '[sweep]\nattention.scale_divisor = none, sqrt_dk\n'; } >sweep.ini
 
 # --- refused: command lines, places, texts of a sweep
+# shellcheck disable=SC2034 # the rows have it
+long=$(seq -s / 536) # a directory can have this path, and its runs cannot
 refused <<'ROWS'
 2 | usage: ./train sweep | ./train sweep
 2 | usage: ./train attend | ./train attend
@@ -25,6 +27,11 @@ refused <<'ROWS'
 2 | ours exists | ./train sweep sweep.ini --out ours
 2 | directory is not the directory of a run | ./train sweep sweep.ini --out directory --force
 2 | missing.ini | ./train bench missing.ini
+2 | has not replaced the ~ of ~/sweep: | ./train sweep sweep.ini --out='~/sweep'
+2 | has not replaced the ~ of ~/a.png: | ./train attend ours --out='~/a.png'
+2 | has not replaced the ~ of ~/page.html: | ./train report ours --out='~/page.html'
+2 | has not replaced the ~ of ~/ours: | ./train report ours '~/ours'
+2 | empty or too long: .1/2/3 | ./train sweep sweep.ini --out "$long"
 1 | cannot write to standard output: No space | onto_full_disk ./train attend ours --csv
 1 | cannot write to standard output: No space | onto_full_disk ./train attend ours --show
 1 | cannot write to standard output: No space | onto_full_disk ./train attend ours --show --text a
@@ -69,7 +76,7 @@ refused <<'ROWS'
 2 | there is no head 2: the model has heads 0 to 1$ | ./train attend ours --text a --head 2 --show
 2 | --layer takes a whole number from 0 .* not "x" | ./train attend ours --layer x
 2 | --show and --csv both print | ./train attend ours --show --csv
-2 | --out takes the name of a .png | ./train attend ours --out ''
+2 | --out takes a path | ./train attend ours --out ''
 2 | --out takes the name of a .png | ./train attend ours --out .png
 2 | --out takes the name of a .png | ./train attend ours --out picture.jpg
 2 | --out takes the name of a .png | ./train attend ours --out ours
@@ -94,8 +101,8 @@ ends 0 ./train sweep sweep.ini --quiet --out swept --set train.steps=2
 first=$(sed '1,/0 one-hot\.$/d' "$said/out" | sed '1d; /^$/,$d') # the paragraph after the table and its legend
 check_files runs/tiny/report.html swept/report.html swept/scale_divisor=none/report.html
 ends 0 ./train report swept
-check "stdout of: $name" "page to look at: swept/report.html
-pictures:        swept/*.png" "$(cat "$said/out")"
+check "stdout of: $name" "pictures:        swept/*.png
+page to look at: swept/report.html" "$(cat "$said/out")"
 check_files swept/losses.png swept/triangles.png
 ends 0 ./train report runs/tiny runs/tiny-2
 check "stdout of: $name" "page to look at: report.html" "$(cat "$said/out")"
@@ -137,7 +144,7 @@ ends 1 ./train sweep damaged
 says '^    1 damaged$'
 says '^2 of 2 runs are damaged and left out:$'
 says '^  scale_divisor=sqrt_dk: damaged: damaged/scale_divisor=sqrt_dk is not the directory of a run'
-check "what resume would train" "" "$(grep 'did not finish' "$said/out")"
+check "what resume would train" "" "$(grep 'have not finished' "$said/out")"
 rm -r swept damaged report.html other.html
 
 # --- force: what was there is whole in DIR.old, however the new one ends
@@ -238,14 +245,19 @@ check "a command for each run" "2 exec" "$(grep -c '' commands.txt) $(cut -d ' '
 check "the status of a command" 0 $?
 cd ..
 ends 0 "$train" sweep "it's prepared"
-check_match "what is missing" '^1 of 2 runs did not finish; to resume: .*resume ' "$(cat "$said/out")"
+check_match "what is missing" '^1 of 2 runs have not finished; to resume: .*resume ' "$(cat "$said/out")"
 check_match "its name" '^  scale_divisor=.*: not finished$' "$(cat "$said/out")"
-check "its command" "$(sed -n 1p "it's prepared/commands.txt")" "$(tail -n 1 "$said/out")"
+check "its command" "$(sed -n 1p "it's prepared/commands.txt")" "$(grep ^exec "$said/out")"
 check "the result in run.json" running "$(result_of "it's prepared" | tail -n 1)"
+missing="it's prepared/scale_divisor=$([ -e "it's prepared/scale_divisor=none" ] && echo sqrt_dk || echo none)"
+mkdir "$missing"
+ends 0 flock "$missing/owner" "$train" sweep "it's prepared"
+says '^1 of 2 runs have not finished; other processes train 1 of them$'
+rm -r "$missing"
 xargs -d '\n' -P 2 -I {} sh -c '{}' <"it's prepared/commands.txt" >"$said/out" 2>"$said/err"
 check "all commands, one of a run that has finished" "0 1" "$? $(grep -c 'has already finished' "$said/out")"
 ends 0 "$train" sweep "it's prepared" --tables --quiet
-check "the last line of the tables" "table of runs:   it's prepared/summary.csv" "$(tail -n 1 "$said/out")"
+check "the last line of the tables" "page to look at: it's prepared/report.html" "$(tail -n 1 "$said/out")"
 check "the result in run.json" finished "$(result_of "it's prepared" | tail -n 1)"
 for run in "it's prepared"/scale*; do
     check "config.ini of $run" "$(cat "it's prepared/configs/${run##*/}.ini")" "$(cat "$run/config.ini")"
@@ -266,7 +278,7 @@ check "runs that diverged" 2 "$(grep -c ',diverged,.*,"diverged at step .*, ' di
 ends 0 ./train sweep sweep.ini --quiet
 silent
 check_files runs/sweep/scale_divisor=none/run.json runs/sweep/scale_divisor=sqrt_dk/run.json
-check "the last line of: $name" "table of runs:   runs/sweep/summary.csv" "$(tail -n 1 "$said/out")"
+check "the last line of: $name" "page to look at: runs/sweep/report.html" "$(tail -n 1 "$said/out")"
 check_match "the corpus in runs/sweep/config.ini" "^corpus = /.*/corpus.txt$" "$(cat runs/sweep/config.ini)"
 check "the result in runs/sweep/run.json" finished "$(result_of runs/sweep)"
 check "runs in summary.csv" "run scale_divisor=none scale_divisor=sqrt_dk " \
@@ -277,6 +289,7 @@ cp -Rp runs/sweep kept # with its times, since a page that is older than its run
 ends 0 ./train sweep sweep.ini --threads 3
 check "lines about runs of: $name" 2 "$(grep -c '^\[[12]/2\] scale_divisor=.*: val [0-9.]* at step 20, ' "$said/err")"
 notes 'runs/sweep-2: 2 runs, 2 at a time with 1 thread each'
+check "lines about runs that have begun" 2 "$(grep -c '^training scale_divisor=' "$said/err")"
 check "the first sweep, after a second of that name" "" "$(diff -r kept runs/sweep)"
 check "the threads of a run" 1 "$(sed -n 's/.*"threads": \(.*\),/\1/p' runs/sweep-2/scale_divisor=none/run.json)"
 check "all but the times of two sweeps" "$(sed 's/,[^,]*$//' kept/summary.csv)" "$(sed 's/,[^,]*$//' runs/sweep-2/summary.csv)"
@@ -307,7 +320,9 @@ for signal in INT:130 TERM:143 KILL:137; do
     stop "${signal%:*}"
     check "exit status of a sweep stopped by SIG${signal%:*}" "${signal#*:}" "$status"
     if [ "${signal%:*}" != KILL ]; then
-        check_match "its last words" "^[1-4] of 4 runs did not finish; to resume: ./train resume $out" "$(cat "$said/out")"
+        check_match "its last words" "^[1-4] of 4 runs have not finished; to resume: ./train resume $out" "$(cat "$said/out")"
+        check "its last line" "page to look at: $out/report.html" "$(tail -n 1 "$said/out")"
+        check "lines of a sweep that is stopped" 2 "$(grep -c '' "$said/out")"
         check "its result" interrupted "$(result_of "$out")"
         check_files "$out/summary.csv"
     fi
@@ -317,6 +332,22 @@ for signal in INT:130 TERM:143 KILL:137; do
     notes "^(resuming sweep in $out|$out has finished)"
     check "$out/summary.csv" "$(sed 's/,[^,]*$//' swept/summary.csv)" "$(sed 's/,[^,]*$//' "$out/summary.csv")"
     check "$out/config.ini" "$(cat swept/config.ini)" "$(cat "$out/config.ini")"
+done
+
+# --- sweep: where the user binds threads, each run may use all the processors that the sweep may use
+# processors_of PROCESS: as Linux lists them
+processors_of() { sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$1/status"; }
+for binding in OMP_PROC_BIND=true OMP_PLACES=threads GOMP_CPU_AFFINITY=0-9999; do
+    [ "$(uname)" = Linux ] || break
+    begin bound/scale_divisor=none/metrics.csv 4 \
+        env "$binding" ./train sweep sweep.ini --set train.steps=1000000 --jobs 2 --threads 2 --quiet --out bound
+    for child in $(pgrep -P "$running"); do
+        check "processors of a run with $binding" "$(processors_of self)" "$(processors_of "$child")"
+        check "variables of it" "" "$(tr '\0' '\n' <"/proc/$child/environ" | grep -F "$binding")"
+    done
+    stop TERM
+    check "exit status of it" 143 "$status"
+    rm -r bound
 done
 
 # --- why, sweep: commands that are printed to be copied: a path with blanks is one word of them
@@ -349,6 +380,11 @@ refused <<'ROWS'
 2 | no option --out | ./train gradcheck tiny.ini --out gradients
 1 | installed/sqrtdk-double, which cannot be started .*: run make | installed/sqrtdk gradcheck tiny.ini
 ROWS
+if [ "$(uname)" = Linux ]; then # it gets all processors, though libgomp has bound this program to one before main
+    printf '#!/bin/sh\ngrep Cpus_allowed_list /proc/$$/status\n' >installed/sqrtdk-double && chmod +x installed/sqrtdk-double
+    ends 0 env OMP_PROC_BIND=true installed/sqrtdk gradcheck tiny.ini
+    check "processors of: $name" "$(grep Cpus_allowed_list /proc/self/status)" "$(cat "$said/out")"
+fi
 cp "$(readlink -f train)-double" installed/sqrtdk-double
 ends 0 installed/sqrtdk gradcheck tiny.ini "$@"
 begin "$said/out" 1 ./train gradcheck tiny.ini --set model.layers=50

@@ -165,15 +165,21 @@ static void steering_is_recorded(void) {
     assert_int_equal(before, after);
 }
 
-static void a_rate_of_0_rests(void) {
+/* Rates that a config may not have are refused, also those of a product of factors, and the run's files can be read. */
+static void rates_are_those_of_a_config(void) {
+    static const double REFUSED[] = {0, -1, 1e9, NAN, INFINITY};
     Live *live = live_make(tiny(""), NULL);
     live_step(live);
-    live_rate(live, 0);
-    for (size_t step = 1; step < 4; step++) {
-        const double before = live_evaluate(live);
-        live_step(live);
-        assert_close(live_evaluate(live), before, 0, "step %zu at rest", step);
-    }
+    for (size_t i = 0; i < COUNT_OF(REFUSED); i++) assert_refused("learning rate", live_rate(live, REFUSED[i]));
+    live_rate(live, 1e-200);
+    assert_refused("learning rate", live_rate(live, 1e-200));
+    live_rate(live, 1e203);
+    assert_refused("learning rate", live_rate(live, 1e203));
+    live_step(live);
+    write_run(live, "files");
+    Run run;
+    run_open(&run, in("files"), NULL, 0, false);
+    assert_close(run.config.train.lr, 10, 1e-9, "the rate %s", "that was moved");
 }
 
 static void attention_of_a_text(void) {
@@ -276,7 +282,7 @@ static void errors_change_nothing(void) {
 }
 
 int main(void) {
-    return RUN_TESTS(TRAINING_TEST(trains_as_the_program), TRAINING_TEST(a_rate_of_0_rests),
+    return RUN_TESTS(TRAINING_TEST(trains_as_the_program), TRAINING_TEST(rates_are_those_of_a_config),
                      TRAINING_TEST(attention_of_a_text), TRAINING_TEST(errors_are_named),
                      TRAINING_TEST(errors_change_nothing), TRAINING_TEST(run_is_resumed),
                      TRAINING_TEST(steering_is_recorded));

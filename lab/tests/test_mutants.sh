@@ -40,7 +40,7 @@ long='--set model.context=66 --set model.heads=1 --set model.layers=1 --set trai
 
 # Makes a tree with every object of the double build. Mutants share it by hard links, and make sees that one source is newer.
 mkdir -p "$tmp/original/$build" && cp -a src lab data docs tests share configs Makefile train.c "$tmp/original" &&
-    cp -a "$build/double" "$build/embedded" "$build/train-double" "$tmp/original/$build" || exit 1
+    cp -a "$build/double" "$build/embedded" "$build/flags" "$build/train-double" "$tmp/original/$build" || exit 1
 
 # gradcheck TREE OPTION...: returns the program's status; its messages are in TREE.err
 gradcheck() {
@@ -67,7 +67,7 @@ one_mutant() {
     changed=$(diff "$file" "$tree/$file" | grep -c '^>')
     if [ "$changed" != 1 ]; then
         echo "FAILED: $what: the pattern changes $changed lines of $file, not 1" >"$tree.line"
-    elif ! make -s -C "$tree" WARNINGS=-w OPTIMISE=-O1 CFLAGS= "$build/$program" >"$tree.err" 2>&1; then
+    elif ! make -s -C "$tree" SAME_FLAGS=yes WARNINGS=-w OPTIMISE=-O1 CFLAGS= "$build/$program" >"$tree.err" 2>&1; then
         echo "FAILED: $what: does not compile: $(head -n 1 "$tree.err")" >"$tree.line"
     else
         if [ $program = train-double ]; then gradcheck "$tree" "$@"; else against_torch "$tree"; fi

@@ -388,7 +388,7 @@ static void pages_of_killed_runs(void) {
 
 /* A process that a signal ends before it notes signals has been stopped, which is no failure, and stops the sweep. */
 static void stopped_at_birth(void) {
-    static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1};
     CONFIGURE(FOUR);
     sweep("straight", 2);
     for (size_t i = 0; i < COUNT_OF(signals); i++) {
@@ -417,8 +417,8 @@ static void signals_reach_all(void) {
     static const struct {
         enum Target target;
         int signal;
-    } cases[] = {{GROUP, SIGINT},  {GROUP, SIGTERM}, {PARENT, SIGINT}, {PARENT, SIGTERM},
-                 {PARENT, SIGHUP}, {RUN, SIGTERM},   {GROUP, SIGKILL}};
+    } cases[] = {{GROUP, SIGINT},   {GROUP, SIGTERM}, {PARENT, SIGINT}, {PARENT, SIGTERM}, {PARENT, SIGHUP},
+                 {PARENT, SIGUSR1}, {RUN, SIGTERM},   {RUN, SIGXCPU},   {GROUP, SIGKILL}};
     train_both_alone();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char name[16];

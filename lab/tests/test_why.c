@@ -231,8 +231,9 @@ static void figures_of_a_sweep(void) {
     /* A run less. */
     set_text("sweep/scale_divisor=none+seed=2/run.json", "\"finished\"", "\"diverged\"");
     read_sweep();
-    assert_said("Of 4 runs 1 diverged, 0 failed, 0 are damaged and 0 did not finish; they are in no mean. The first is "
-                "scale_divisor=none+seed=2.");
+    assert_said(
+        "Of 4 runs 1 diverged, 0 failed, 0 are damaged and 0 have not finished; they are in no mean. The first is "
+        "scale_divisor=none+seed=2.");
     assert_said("÷ 1                         1 ");
 }
 

@@ -142,11 +142,11 @@ static void say_unfinished(const Sweep *s, Why *why) {
     if (!first) return;
     why_add(
         why_next(why),
-        "Of %zu runs %zu diverged, %zu failed, %zu %s damaged and %zu did not finish; they are in no mean. The first "
+        "Of %zu runs %zu diverged, %zu failed, %zu %s damaged and %zu %s not finished; they are in no mean. The first "
         "is %s%s%s.",
         s->run_count, count[RUN_DIVERGED], count[RUN_FAILED], count[RUN_DAMAGED],
-        count[RUN_DAMAGED] == 1 ? "is" : "are", count[RUN_NOT_FINISHED], first->name, *first->message ? ": " : "",
-        first->message);
+        count[RUN_DAMAGED] == 1 ? "is" : "are", count[RUN_NOT_FINISHED], count[RUN_NOT_FINISHED] == 1 ? "has" : "have",
+        first->name, *first->message ? ": " : "", first->message);
 }
 
 static void say_limits(const Ranking *r, Why *why) {

@@ -39,8 +39,7 @@ static size_t list_options(const Verb *verb, Command *command, Option all[OPTION
     const Option shared[] = {
         {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
          0},
-        {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_DIRECTORY, &command->out, 0,
-         0},
+        {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_PATH, &command->out, 0, 0},
         {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
          &command->dry_run, 0, 0},
         {"force", NULL, "with --out: move what is there to DIR.old first", OPTION_SWITCH, &command->force, 0, 0},
@@ -82,8 +81,9 @@ static void set_value(const Option *o, const char *text) {
         if (list->count == OPTION_LIST_MAX) usage_error("more than %d --%s", OPTION_LIST_MAX, o->name);
         list->items[list->count++] = text;
         break;
-    case OPTION_DIRECTORY:
-        if (!*text) usage_error("--%s takes a directory", o->name);
+    case OPTION_PATH:
+        if (!*text) usage_error("--%s takes a path", o->name);
+        path_check_tilde(text);
         /* fall through */
     case OPTION_TEXT: *(const char **)o->variable = text; break;
     case OPTION_INTEGER:
@@ -97,6 +97,7 @@ static void add_target(const Verb *verb, Command *command, const char *word) {
     if (full && verb->takes_set && strchr(word, '='))
         usage_error("one argument too many: \"%.100s\"; write --set %.100s to set a key of the config", word, word);
     if (full) usage_error("one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
+    path_check_tilde(word);
     all->items[all->count++] = word;
     command->target = all->items[0];
 }
@@ -110,17 +111,26 @@ static void list_meant(const char *word, const Option *options, size_t count, ch
             text_append(out, capacity, "%s--%s", *out ? " or " : "", options[i].name);
 }
 
+/* Raises the error for an option that does not exist. It may be a key of the config: --steps 10 is --set steps=10. */
+static _Noreturn void refuse_unknown(const Verb *verb, const char *word, const char *next) {
+    const char *name = word + 2, *value = next && *next != '-' ? next : "VALUE";
+    char set[256] = "";
+    if (verb->takes_set && word[1] == '-')
+        snprintf(set, sizeof set, "; to set a key of the config: --set %.100s%s%.100s", name,
+                 strchr(name, '=') ? "" : "=", strchr(name, '=') ? "" : value);
+    usage_error("there is no option %.100s here: %s%s%s --help lists them%s", word, program_name, verb->name ? " " : "",
+                verb->name ? verb->name : "", set);
+}
+
 /* Raises the error for an option that getopt_long refuses: it is unknown, is cut too short, has a value though it is a
-   switch, or lacks its value. */
-static _Noreturn void refuse(const Verb *verb, const Option *options, size_t count, const char *word) {
+   switch, or lacks its value. `next` is the word behind it, or NULL. */
+static _Noreturn void refuse(const Verb *verb, const Option *options, size_t count, const char *word,
+                             const char *next) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
     char meant[256];
     list_meant(word, options, count, meant, sizeof meant);
     if (!o && *meant) usage_error("%.100s may mean %s: write more of it", word, meant);
-    if (!o)
-        usage_error("there is no option %.100s here: %s%s%s --help lists them%s", word, program_name,
-                    verb->name ? " " : "", verb->name ? verb->name : "",
-                    verb->takes_set && word[1] == '-' ? "; --set KEY=VALUE sets a key of the config" : "");
+    if (!o) refuse_unknown(verb, word, next);
     if (!o->value) usage_error("--%s takes no value", o->name);
     usage_error("--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
@@ -150,7 +160,7 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
         if (code == -1) break;
         if (letter) code = FIRST_CODE + (int)count - 2 + (int)(letter - LETTERS);
         if (code == 1) add_target(verb, command, optarg);
-        else if (code < FIRST_CODE) refuse(verb, options, count, word);
+        else if (code < FIRST_CODE) refuse(verb, options, count, word, argv[optind]);
         else set_option(&options[code - FIRST_CODE], argv[optind - 1]);
     }
     for (; optind < argc; optind++) add_target(verb, command, argv[optind]); /* after "--" */
@@ -245,7 +255,8 @@ const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Comman
     const int first = train || verb != verbs[0];                  /* command_parse skips the verb */
     if (argc > 1 && !first) check_word(verbs, argv[1], argv[2], command->help);
     if (verb->script)
-        usage_error("%s is a script: %s %s", verb->name, path_installed(verb->script, script), verb->target);
+        usage_error("%s is a script: %s %s", verb->name, command_word(path_installed(verb->script, script)),
+                    verb->target);
     if (!verb->run)
         usage_error("%s is a verb of lab/, which is not built in: make builds it, and make trainer leaves it out",
                     verb->name);

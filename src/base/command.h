@@ -17,12 +17,12 @@ void program_print_error(const char *rank, const char *message);
 
 /* The kind of an option, which is the type of its variable. */
 typedef enum {
-    OPTION_SWITCH,    /* bool; has no value */
-    OPTION_TEXT,      /* const char *, into argv */
-    OPTION_DIRECTORY, /* const char *, into argv; not empty */
-    OPTION_LIST,      /* OptionList; may be repeated */
-    OPTION_INTEGER,   /* long long, from `least` to `most` */
-    OPTION_NUMBER,    /* double, from `least` to `most` */
+    OPTION_SWITCH,  /* bool; has no value */
+    OPTION_TEXT,    /* const char *, into argv */
+    OPTION_PATH,    /* const char *, into argv; not empty, and no ~ */
+    OPTION_LIST,    /* OptionList; may be repeated */
+    OPTION_INTEGER, /* long long, from `least` to `most` */
+    OPTION_NUMBER,  /* double, from `least` to `most` */
 } OptionKind;
 
 enum { OPTION_LIST_MAX = 256 };

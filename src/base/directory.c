@@ -159,9 +159,12 @@ static nlink_t open_owner(Directory *d, int flags) {
     struct stat info;
     d->owner = openat(d->fd, OWNER_FILE, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0666);
     if (d->owner < 0 && errno == ENOENT) return 0;
-    const bool known = d->owner >= 0 && fstat(d->owner, &info) == 0;
-    if (known && S_ISREG(info.st_mode)) return info.st_nlink;
-    usage_error("cannot write %s/" OWNER_FILE ": %s", d->path, known ? "it is not a regular file" : strerror(errno));
+    if (d->owner < 0 || fstat(d->owner, &info) != 0) {
+        const int reason = errno;
+        error_raise(error_status(reason), "cannot write %s/" OWNER_FILE ": %s", d->path, strerror(reason));
+    }
+    if (S_ISREG(info.st_mode)) return info.st_nlink;
+    usage_error("cannot write %s/" OWNER_FILE ": it is not a regular file", d->path);
 }
 
 /* Asks for the lock, a few times, since a process that only asks whether it is held has it for an instant. Returns 0,
@@ -181,7 +184,10 @@ static void lock_owner(const Directory *d, int tries) {
     const ssize_t size = pread(d->owner, text, OWNER_TEXT - 1, 0);
     text[size > 0 ? size : 0] = 0;
     if (reason == EWOULDBLOCK) refuse_held(d, text);
-    if (reason != 0 && !directory_unlocked)
+    const bool refused = reason != 0 && !directory_unlocked;
+    if (refused && error_status(reason) == STATUS_FAILED)
+        runtime_error("cannot lock %s: %s", d->path, strerror(reason));
+    if (refused)
         usage_error("%s cannot be locked (%s): if no other process writes there, add --unlocked", d->path,
                     strerror(reason));
     check_text(d, text);

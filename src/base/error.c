@@ -3,10 +3,12 @@
 #include "base/error.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/machine.h"
 #include "base/memory.h"
@@ -41,6 +43,15 @@ _Noreturn void error_raise_again(const Error *error) {
     jump();
 }
 
+/* Names a character that looks like another in a message, which shows the user's text. */
+static void name_lookalike(char *message, size_t capacity) {
+    char name[16];
+    const unsigned found = text_find_lookalike(message);
+    snprintf(name, sizeof name, "U+%04X", found);
+    if (found && !strstr(message, name))
+        text_append(message, capacity, "; it has the character %s, which is not ASCII", name);
+}
+
 _Noreturn void error_raise(Status status, const char *format, ...) {
     Error error = {.status = status};
     va_list arguments;
@@ -48,7 +59,16 @@ _Noreturn void error_raise(Status status, const char *format, ...) {
     vsnprintf(error.message, sizeof error.message, format, arguments);
     va_end(arguments);
     text_make_plain(error.message);
+    name_lookalike(error.message, sizeof error.message);
     error_raise_again(&error);
+}
+
+Status error_status(int number) {
+    static const int lasting[] = {ENOENT, ENOTDIR, EISDIR, ELOOP,  ENAMETOOLONG, ENXIO,      EACCES,
+                                  EINVAL, EPERM,   EROFS,  ENOLCK, ENOTSUP,      EOPNOTSUPP, ENOSYS};
+    for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
+        if (lasting[i] == number) return STATUS_USAGE;
+    return STATUS_FAILED;
 }
 
 void error_append(const char *format, ...) {

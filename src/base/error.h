@@ -33,6 +33,10 @@ _Noreturn void error_raise(Status status, const char *format, ...) __attribute__
 #define usage_error(...) error_raise(STATUS_USAGE, __VA_ARGS__)
 #define runtime_error(...) error_raise(STATUS_FAILED, __VA_ARGS__)
 
+/* Returns the status of an error whose reason is this number of errno: STATUS_USAGE if the same command would fail
+   again, since the file, the permission or the lock is not to be had. */
+Status error_status(int number);
+
 /* Raises an error that a protect has caught. */
 _Noreturn void error_raise_again(const Error *error);
 

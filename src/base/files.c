@@ -20,11 +20,10 @@ static void close_file(void *block) {
     if (*file >= 0) close(*file);
 }
 
-/* Raises the error for a file that cannot be read. If the disk fails, it is not that of a damaged file, which a caller
-   may leave out. */
+/* Raises the error for a file that cannot be read. */
 static _Noreturn void cannot_read(const char *what, const char *path) {
     const int reason = errno;
-    error_raise(reason == EIO ? STATUS_FAILED : STATUS_USAGE, "cannot read %s %s: %s", what, path, strerror(reason));
+    error_raise(error_status(reason), "cannot read %s %s: %s", what, path, strerror(reason));
 }
 
 char *file_read(const char *path, const char *what, size_t limit, size_t *size) {
@@ -173,6 +172,12 @@ void path_join(char out[PATH_CAPACITY], const char *directory, const char *name)
     const char *slash = *directory ? "/" : "";
     const int length = snprintf(out, PATH_CAPACITY, "%s%s%s", directory, slash, name);
     if (length < 0 || length >= PATH_CAPACITY) runtime_error("the path is too long: %s%s%s", directory, slash, name);
+}
+
+void path_check_tilde(const char *path) {
+    const char *home = getenv("HOME");
+    if (*path != '~' || (path[1] && path[1] != '/')) return;
+    usage_error("the shell has not replaced the ~ of %s: write %s%s", path, home ? home : "/home/NAME", path + 1);
 }
 
 bool path_exists(const char *path) {

@@ -7,8 +7,8 @@
 #include "base/directory.h"
 
 /* Returns the whole file with a zero byte behind it, which *size does not count. A file that is missing, unreadable,
-   not regular or larger than `limit` bytes is an error of status STATUS_USAGE that names `what` and the path; if the
-   disk fails (EIO), it has status STATUS_FAILED. */
+   not regular or larger than `limit` bytes is an error of status STATUS_USAGE that names `what` and the path. If the
+   system fails (error_status), it has status STATUS_FAILED, since it says nothing of the file. */
 char *file_read(const char *path, const char *what, size_t limit, size_t *size);
 
 /* Returns the size of a text that the command line gives. "-" is replaced by `input`, into which standard input is
@@ -45,6 +45,10 @@ void file_write(const Directory *directory, const char *name, const void *data, 
 /* Writes "directory/name" into `out`, or the name alone if the directory is "". A longer path is an error of status
    STATUS_FAILED. */
 void path_join(char out[PATH_CAPACITY], const char *directory, const char *name);
+
+/* Raises an error of status STATUS_USAGE if the path is ~, or begins with ~/: a shell leaves that as it is behind a =,
+   and no system call knows it. */
+void path_check_tilde(const char *path);
 
 /* Both functions return whether the path exists; a dangling link does. ENOENT and ENOTDIR mean that it does not. On
    any other failure path_find raises an error of status STATUS_FAILED, and path_exists returns true, so that nothing

@@ -1,15 +1,16 @@
-/* SIGHUP, SIGINT and SIGTERM are noted when they arrive. Loops ask for them between steps, so that a run can be saved
-   before the program ends. */
+/* The signals that a person, a scheduler or a limit sends to end a program are noted when they arrive. Loops ask for
+   them between steps, so that a run can be saved before the program ends. */
 #pragma once
 
 #include <signal.h>
 
-enum { INTERRUPT_COUNT = 3 };
+enum { INTERRUPT_COUNT = 9 };
 extern const int INTERRUPTS[INTERRUPT_COUNT];
 
 /* Notes the first of these signals from now on, with its repeats within a second. Any one that comes later ends the
-   program at once. A signal that is ignored stays ignored: SIGHUP under nohup, SIGINT in a
-   background job of a script. A limit on file sizes becomes an error of writing. */
+   program at once, except SIGXCPU. A signal that was blocked when the program was started is unblocked. A signal that
+   is ignored stays ignored (SIGHUP under nohup, SIGINT in a background job of a script), and one for which a preloaded
+   library has a handler stays with it. A limit on file sizes becomes an error of writing. */
 void interrupt_catch(void);
 /* Keeps the program running when the reader of stdout or stderr has ended: for verbs that have a run to save. */
 void interrupt_survive_closed_pipes(void);

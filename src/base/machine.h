@@ -24,6 +24,10 @@ void cpu_name(char *out, size_t capacity);
    /sys/fs/cgroup. */
 size_t processors_by_quota(const char *groups, const char *root);
 
+/* Lets this process use all processors on which OpenMP may place threads. With OMP_PROC_BIND, OMP_PLACES or
+   GOMP_CPU_AFFINITY it is bound to the first of them before main, and so would be the processes that it starts. */
+void processors_release(void);
+
 /* Returns the bytes of memory of the machine; SIZE_MAX if the system does not say. */
 size_t memory_of_machine(void);
 
@@ -33,6 +37,8 @@ char *program_path(void);
 
 /* Returns the width of the terminal behind a descriptor, at least 1. Where that does not say, COLUMNS, or 80. */
 size_t terminal_columns(int descriptor);
+/* Returns whether TERM names a terminal that can do more than print lines. */
+bool terminal_is_capable(void);
 
 /* Calls function(argument). Returns true if it returned, false if `jump` ended it. Calls may be nested; a jump ends the
    innermost one. (WebAssembly has no jumps: there it would store the message of the error and trap.) */

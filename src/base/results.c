@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -70,11 +71,19 @@ static void check_place(const char *path, bool force) {
     if (!unused) check_runs_free(path);
 }
 
-void results_check(const char *out, bool force) {
+/* Checks that numbers can be put behind log.out. */
+static void check_name(const char *log_out) {
+    const char *slash = strrchr(log_out, '/'), *name = slash ? slash + 1 : log_out;
+    path_check_tilde(log_out);
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        usage_error("log.out = %s does not end in the name of a directory", log_out);
+}
+
+void results_check(const char *out, const char *log_out, bool force) {
     char path[RESULTS_PATH];
-    if (!out) return;
-    results_name(path, out, 1);
-    check_place(path, force);
+    results_name(path, out ? out : log_out, 1);
+    if (out) check_place(path, force);
+    else check_name(path);
 }
 
 void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number) {
@@ -82,8 +91,13 @@ void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number) {
     while (name > 1 && wanted[name - 1] == '/') name--; /* after "runs/a/" comes "runs/a-2" */
     int length = number == 1 ? snprintf(out, RESULTS_PATH, "%.*s", (int)name, wanted)
                              : snprintf(out, RESULTS_PATH, "%.*s-%u", (int)name, wanted, number);
-    if (length <= 0 || length >= RESULTS_PATH)
-        usage_error("the path of the directory of results is empty or too long: \"%.200s\"", wanted);
+    bool fits = length > 0 && length < RESULTS_PATH;
+    for (size_t at = 0, part; fits && out[at]; at += strspn(out + at, "/")) {
+        part = strcspn(out + at, "/");
+        fits = part <= NAME_MAX;
+        at += part;
+    }
+    if (!fits) usage_error("the path of the directory of results is empty or too long: \"%.200s\"", wanted);
 }
 
 /* Writes the first name that is free: `wanted`, or one with a number behind it. */
@@ -113,9 +127,7 @@ static void remove_place(void *block) {
 /* Makes the first directory of that name that is free. */
 static void make_next(ResultsDirectory *r, const char *log_out) {
     results_name(r->path, log_out, 1);
-    const char *slash = strrchr(r->path, '/'), *name = slash ? slash + 1 : r->path;
-    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        usage_error("log.out = %s does not end in the name of a directory", log_out);
+    check_name(r->path);
     do find_free(r->path, log_out);
     while (!directory_make_new(r->path)); /* until no other process is quicker */
     r->made = true;

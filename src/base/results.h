@@ -34,7 +34,7 @@ ResultsDirectory *results_make(const char *out, const char *log_out, bool force)
 void results_begin(ResultsDirectory *results, const Json *description);
 
 /* Raises the error that results_make would raise now. Writes nothing. */
-void results_check(const char *out, bool force);
+void results_check(const char *out, const char *log_out, bool force);
 
 /* Returns whether the directory is there and unused. */
 bool results_unused(const char *path);

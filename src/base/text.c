@@ -33,6 +33,31 @@ static bool is_control(uint32_t c) {
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
+static bool is_in(const uint32_t ranges[][2], size_t count, uint32_t c) {
+    for (size_t i = 0; i < count; i++)
+        if (c >= ranges[i][0] && c <= ranges[i][1]) return true;
+    return false;
+}
+#define IS_IN(ranges, c) is_in(ranges, sizeof(ranges) / sizeof *(ranges), c)
+
+/* Control characters, blanks other than those of ASCII, and marks that have no width. */
+bool text_is_invisible(uint32_t c) {
+    static const uint32_t ranges[][2] = {{0, 8},           {0xb, 0x1f},      {0x7f, 0xa0},     {0xad, 0xad},
+                                         {0x61c, 0x61c},   {0x180e, 0x180e}, {0x2000, 0x200f}, {0x2028, 0x202f},
+                                         {0x205f, 0x206f}, {0x3000, 0x3000}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}};
+    return IS_IN(ranges, c);
+}
+
+uint32_t text_find_lookalike(const char *text) {
+    static const uint32_t ranges[][2] = {{0x2010, 0x2015}, {0x2018, 0x201f}, {0x2212, 0x2212}, {0xff01, 0xff5e}};
+    for (size_t length; *text; text += length ? length : 1) {
+        uint32_t c;
+        length = utf8_decode(text, strnlen(text, 4), &c);
+        if (length > 0 && (text_is_invisible(c) || IS_IN(ranges, c))) return c;
+    }
+    return 0;
+}
+
 void text_make_plain(char *text) {
     char *out = text;
     for (size_t length; *text; text += length ? length : 1) {

@@ -21,6 +21,11 @@ __attribute__((format(printf, 3, 4))) void text_append(char *out, size_t capacit
    change the direction of writing, and bytes that are not UTF-8 become '?'. */
 void text_make_plain(char *text);
 
+/* Returns whether a character other than a blank, a tab and a line end cannot be seen. */
+bool text_is_invisible(uint32_t character);
+/* Returns the first character of a text that is invisible or looks like one of ASCII, 0 if there is none. */
+uint32_t text_find_lookalike(const char *text);
+
 /* Writes a text from outside, as a result: into a file or a pipe byte by byte, to a terminal made plain except for line
    ends. */
 void text_write(const char *text, size_t size, FILE *out);

@@ -234,6 +234,16 @@ static void name_from_path(Config *config, const char *path) {
     text_make_plain(config->name);
 }
 
+/* Replaces the relative path of a text that the working directory lacks by that of a file beside the config. */
+static void find_corpus(Config *config, const char *path) {
+    char beside[sizeof config->data.corpus], *corpus = config->data.corpus;
+    const char *slash = strrchr(path, '/');
+    const int folder = slash ? (int)(slash + 1 - path) : 0,
+              length = snprintf(beside, sizeof beside, "%.*s%s", folder, path, corpus);
+    const bool relative = *corpus && *corpus != '/', fits = length > 0 && length < (int)sizeof beside;
+    if (relative && fits && !path_exists(corpus) && path_exists(beside)) memcpy(corpus, beside, sizeof beside);
+}
+
 /* Makes a config of the text of a file, which it changes. The runs of a sweep are checked when each has its values. */
 static void load(Reader reader, char *text, const char *const *overrides, size_t count) {
     Config *config = reader.config;
@@ -245,6 +255,7 @@ static void load(Reader reader, char *text, const char *const *overrides, size_t
     parse_text(&reader, text, where);
     name_from_path(config, reader.path);
     for (size_t i = 0; i < count; i++) apply_override(&reader, overrides[i]);
+    find_corpus(config, reader.path);
     derive_defaults(config);
     if (!reader.swept) check_together(config, where);
 }

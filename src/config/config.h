@@ -122,7 +122,7 @@ void config_check_value(size_t key, const char *text, char *out, size_t capacity
 /* Writes every key with its value, as an .ini file, which config_load reads back to the same Config. [sweep] is not
    written, and the corpus has its absolute path. */
 void config_write(const Config *config, FILE *out);
-/* Writes as config_write does, with a comment in place of each key that `differs` between the runs of a sweep. */
+/* Writes as config_write does, without each key that `differs` between the runs of a sweep. */
 void config_write_but(const Config *config, bool (*differs)(const void *arg, size_t key), const void *arg, FILE *out);
 
 /* Writes the reference, for `help config`: every key by section, with type or choices, default and

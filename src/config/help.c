@@ -15,12 +15,10 @@ void config_write_but(const Config *config, bool (*differs)(const void *arg, siz
         free(path);
         if (strcmp(KEYS[i].section, section) != 0)
             fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", section = KEYS[i].section);
-        if (differs && differs(arg, i)) fprintf(out, "; %s differs between runs\n", KEYS[i].name);
-        else {
-            fprintf(out, "%s = ", KEYS[i].name);
-            text_write(value, strlen(value), out);
-            fputc('\n', out);
-        }
+        if (differs && differs(arg, i)) continue;
+        fprintf(out, "%s = ", KEYS[i].name);
+        text_write(value, strlen(value), out);
+        fputc('\n', out);
     }
 }
 

@@ -100,7 +100,7 @@ static bool in_range(const Key *key, double number) {
 
 static _Noreturn void refuse_value(const Key *key, const char *text) {
     const char *const *words = key->kind == KIND_SCALE ? SCALE_NAMES : key->choices;
-    char accepted[256], hint[96] = "", pointed[CONFIG_TEXT_MAX];
+    char accepted[256], hint[128] = "", pointed[CONFIG_TEXT_MAX];
     value_accepted(key, accepted, sizeof accepted);
     for (size_t best = SIZE_MAX; words && *words; words++)
         if (text_is_nearer(text, *words, &best)) snprintf(hint, sizeof hint, "; did you mean %s?", *words);
@@ -112,6 +112,8 @@ static _Noreturn void refuse_value(const Key *key, const char *text) {
     if (strchr(pointed, ',')) *strchr(pointed, ',') = '.';
     if (key->kind != KIND_INTEGER && strchr(text, ',') && !isnan(parse_number(pointed)))
         snprintf(hint, sizeof hint, "; write a decimal point, not a comma");
+    if (strchr(text, ',') && !*hint)
+        snprintf(hint, sizeof hint, "; a list is for sweep: --set sweep.%s=%.40s", key->full, text);
     config_error("%s takes %s%s", key->name, accepted, hint);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/command.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "data/recall.h"
@@ -42,16 +43,25 @@ static void split(Corpus *corpus, const char *what, double val_fraction, size_t 
         what, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
 }
 
-/* Reads a text. If Tiny Shakespeare is missing, the error says how to get it. */
-static char *read_text(const char *path, size_t *size) {
+/* Raises the error for a text that is missing: where it was looked for (find_corpus in config.c), and how to get Tiny
+   Shakespeare. */
+static _Noreturn void is_missing(const char *path) {
     static const char SHAKESPEARE[] = "tinyshakespeare.txt";
-    char found[PATH_CAPACITY], script[PATH_CAPACITY];
-    path = path_installed(path, found);
+    char folder[PATH_CAPACITY], script[PATH_CAPACITY], places[PATH_CAPACITY + 64] = "", hint[PATH_CAPACITY + 64] = "";
     const size_t length = strlen(path), name = strlen(SHAKESPEARE);
-    const bool missing = access(path, F_OK) != 0 && errno == ENOENT;
-    if (missing && length >= name && strcmp(path + length - name, SHAKESPEARE) == 0)
-        usage_error("cannot read the corpus %.500s: %s; %.400s downloads it", path, strerror(ENOENT),
-                    path_installed("data/get_shakespeare.sh", script));
+    if (*path != '/' && getcwd(folder, sizeof folder))
+        snprintf(places, sizeof places, ", in %s or beside the config", folder);
+    if (length >= name && strcmp(path + length - name, SHAKESPEARE) == 0)
+        snprintf(hint, sizeof hint, "; %s downloads it",
+                 command_word(path_installed("data/get_shakespeare.sh", script)));
+    usage_error("cannot read the corpus %s: %s%s%s", path, strerror(ENOENT), places, hint);
+}
+
+static char *read_text(const char *path, size_t *size) {
+    char found[PATH_CAPACITY];
+    path_check_tilde(path);
+    path = path_installed(path, found);
+    if (access(path, F_OK) != 0 && errno == ENOENT) is_missing(path);
     return file_read(path, "the corpus", CORPUS_LIMIT, size);
 }
 

@@ -1,6 +1,7 @@
 /* The text of a run's heatmaps. */
 #include <string.h>
 
+#include "base/text.h"
 #include "run/pictures.h"
 
 /* The arguments of encode_wanted, and its result. */
@@ -23,9 +24,14 @@ PictureText picture_text(const Config *config, const Corpus *corpus, size_t T) {
     Error why;
     const bool given = *config->log.attention_text;
     if (given && protect(encode_wanted, &(WantedText){config, corpus, &t}, &why)) {
-        if (t.length > T)
-            snprintf(t.note, sizeof t.note, "pictures show the first %zu characters of log.attention_text", T);
-        if (t.length > T) t.length = T;
+        char first[64] = "", shown[64];
+        if (t.length > T) {
+            snprintf(first, sizeof first, "the first %zu characters of ", T);
+            t.length = T;
+        }
+        text_clip(config->log.attention_text, 50, shown, sizeof shown);
+        for (char *end = shown; (end = strchr(end, '\n')) != NULL;) *end = ' ';
+        snprintf(t.note, sizeof t.note, "pictures show %slog.attention_text: %s", first, shown);
     } else {
         if (given) snprintf(t.note, sizeof t.note, "pictures show validation text instead: %.400s", why.message);
         t.length = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;

@@ -12,7 +12,7 @@ typedef struct {
     int32_t ids[SNAPSHOT_TEXT_MAX];
     uint32_t characters[SNAPSHOT_TEXT_MAX]; /* code points */
     size_t length;
-    char note[512]; /* says why this is not the text that was asked for; else empty */
+    char note[512]; /* says which text that was asked for is shown, or why it is not; else empty */
 } PictureText;
 /* Makes the text, of at most T characters: log.attention_text. If that is empty, longer than SNAPSHOT_TEXT_MAX or has
    a character that the corpus lacks, the text is the beginning of the validation split. */

@@ -44,11 +44,14 @@ extern const unsigned char sqrtdk_font[]; /* font.S */
 static const stbtt_fontinfo *font(void) {
     static stbtt_fontinfo read;
     static bool is_read;
-    if (!is_read && !stbtt_InitFont(&read, sqrtdk_font, 0))
-        runtime_error("the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
+    const int begin = stbtt_GetFontOffsetForIndex(sqrtdk_font, 0); /* of a collection (.ttc) the first font */
+    if (!is_read && (begin < 0 || !stbtt_InitFont(&read, sqrtdk_font, begin)))
+        runtime_error("the font that is built in cannot be read: build again with make FONT=/path/to/DejaVuSans.ttf");
     is_read = true;
     return &read;
 }
+
+void canvas_check_font(void) { (void)font(); }
 
 Canvas canvas_make(int width, int height, int scale) {
     if (width < 1 || height < 1 || width > CANVAS_SIDE / scale || height > CANVAS_SIDE / scale)

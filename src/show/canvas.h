@@ -48,6 +48,8 @@ void canvas_text(Canvas *canvas, double x, double y, double size, Align align, C
 void canvas_text_within(Canvas *canvas, double x, double y, double size, double limit, Color color, const char *text);
 /* Draws text turned a quarter to the left, so that it reads upwards. */
 void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
+/* Raises an error if the font that is built in cannot be read. */
+void canvas_check_font(void);
 /* Returns whether the font has this character. */
 bool canvas_has(uint32_t character);
 double canvas_text_width(double size, const char *text);

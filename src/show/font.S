@@ -1,5 +1,5 @@
 /* DejaVu Sans (free licence, Bitstream Vera's), whole, so that the pictures need no file at run time. The Makefile says
-   where the font lies: -DFONT_PATH='"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"'. */
+   where its copy of the font lies: -DFONT_PATH='"build/gcc/embedded/font.ttf"'. */
 #define NAME sqrtdk_font
 #define PATH FONT_PATH
 #include "base/embed.inc"

@@ -13,10 +13,11 @@ enum {
         4,       /* the least number, if there are so many heads; more where the picture would be higher than wide */
     WIDE = 2500, /* four panels of 48 characters, all labelled */
     MARGIN = 22,
-    TITLES = 58,      /* height of title and subtitle */
-    LABEL = 20,       /* height of the label above a panel */
-    AXIS_NAME = 20,   /* pixels for "query" and "key" */
-    SLOT = 130,       /* width for the label of a panel, also where the text is short */
+    TITLES = 58,    /* height of title and subtitle */
+    LABEL = 20,     /* height of the label above a panel */
+    AXIS_NAME = 20, /* pixels for "query" and "key" */
+    SLOT = 130,     /* least width for the label of a panel, also where the text is short */
+    SLOT_MOST = 400,
     STRIP_SIDE = 190, /* approximate side of a strip's panel */
     ROW_NAME = 24,    /* pixels for the name of a strip's row */
     CORNER = 22,      /* height of the line below the panels */
@@ -94,11 +95,20 @@ typedef struct {
     int beside;          /* from the panels to "query": for these characters, or for the name of a strip's row */
     int left, top;       /* corner of the first panel */
     int across, down;    /* distance from one panel to the next */
+    int slot;            /* width for the label of a panel */
     int width, height;   /* size of the picture */
     int bar, bar_height; /* left side of the colour bar; its height */
 } Layout;
 
 static int at_least(int value, int least) { return value > least ? value : least; }
+
+/* Returns the width that all labels need to be drawn at their size. Those of a strip are fitted to its panels. */
+static int label_slot(const AttentionFigure *figure) {
+    double widest = SLOT;
+    for (size_t i = 0; i < figure->layers * figure->heads && !figure->rows; i++)
+        widest = fmax(widest, canvas_text_width(SMALL_SIZE + 1, figure->panels[i].label));
+    return (int)fmin(widest, SLOT_MOST) + 1;
+}
 
 static int column_x(const Layout *l, size_t column) { return l->left + (int)column * l->across; }
 
@@ -128,7 +138,8 @@ static Layout layout_with(const AttentionFigure *figure, int cell) {
     l.beside = figure->rows ? ROW_NAME : l.axis;
     l.left = MARGIN + AXIS_NAME + l.beside;
     l.top = MARGIN + TITLES + LABEL;
-    l.across = at_least(l.side, SLOT) + l.axis + 14;
+    l.slot = label_slot(figure);
+    l.across = at_least(l.side, l.slot) + l.axis + 14;
     l.down = l.side + LABEL + l.axis + 12;
     int right = column_x(&l, l.columns) - l.axis - 14, bottom = row_y(&l, l.rows - 1) + l.side;
     l.bar = right + 28;
@@ -171,7 +182,7 @@ static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layo
     const float *weights = figure->panels[panel].weights;
     int x, y;
     place_panel(figure, l, panel, &x, &y);
-    canvas_text_within(canvas, x, y - 7, figure->rows ? STRIP_SIZE : SMALL_SIZE + 1, at_least(l->side, SLOT),
+    canvas_text_within(canvas, x, y - 7, figure->rows ? STRIP_SIZE : SMALL_SIZE + 1, at_least(l->side, l->slot),
                        figure->panels[panel].color, figure->panels[panel].label);
     for (size_t query = 0; query < length; query++)
         for (size_t key = 0; key < length; key++)

@@ -1,5 +1,6 @@
 /* A progress line ends with no line end: the next one overwrites it, and a message first wipes it. If stderr is no
-   terminal there is no progress line, so that a log file has whole lines only. */
+   terminal, or one that prints lines alone (TERM=dumb), there is no progress line, so that a log file has whole lines
+   only. */
 #include "show/progress.h"
 
 #include <math.h>
@@ -15,7 +16,11 @@ static void wipe(void *progress) { progress_clear(progress); }
 
 Progress *progress_make(FILE *stream, bool quiet) {
     Progress *p = memory_make_undone(sizeof *p, wipe, "the progress line");
-    *p = (Progress){.stream = stream, .quiet = quiet, .terminal = isatty(fileno(stream)) != 0, .last = -INFINITY};
+    *p = (Progress){.stream = stream,
+                    .quiet = quiet,
+                    .terminal = isatty(fileno(stream)) && terminal_is_capable(),
+                    .last = -INFINITY,
+                    .from = NAN};
     return p;
 }
 
@@ -63,16 +68,32 @@ void progress_line(Progress *p, const char *line) {
     p->shown = length;
 }
 
+double progress_rate(Progress *p, double now, double done) {
+    if (p->counts < 2 && done != p->from) {
+        p->counts++;
+        p->from = done;
+        p->since = now;
+    }
+    return p->counts < 2 || done == p->from ? (double)NAN : (done - p->from) / (now - p->since);
+}
+
+void progress_append_left(char *line, size_t capacity, double left, double rate) {
+    char text[32];
+    progress_duration(left / rate, text, sizeof text);
+    if (isfinite(rate)) text_append(line, capacity, "  %s left", text);
+}
+
 void progress_update(Progress *p, double now, size_t step, size_t steps, double train_loss, double val_loss,
-                     double accuracy, double tokens_per_second, double seconds_left) {
+                     double accuracy, size_t tokens_per_step) {
+    const double rate = progress_rate(p, now, (double)step);
     if (!progress_is_due(p, now)) return;
-    char line[256], train[24] = "", val[24] = "", left[32];
+    char line[256], train[24] = "", val[24] = "";
     if (!isnan(train_loss)) snprintf(train, sizeof train, "  train %.3f", train_loss);
     if (!isnan(accuracy)) snprintf(val, sizeof val, "  accuracy %.3f", accuracy);
     else if (!isnan(val_loss)) snprintf(val, sizeof val, "  val %.3f", val_loss);
-    progress_duration(seconds_left, left, sizeof left);
-    snprintf(line, sizeof line, "step %zu/%zu%s%s  %.1fk tokens/s  %s left", step, steps, train, val,
-             tokens_per_second / 1e3, left);
+    snprintf(line, sizeof line, "step %zu/%zu%s%s", step, steps, train, val);
+    if (isfinite(rate)) text_append(line, sizeof line, "  %.1fk tokens/s", rate * (double)tokens_per_step / 1e3);
+    progress_append_left(line, sizeof line, (double)(steps - step), rate);
     progress_line(p, line);
 }
 

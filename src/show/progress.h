@@ -10,6 +10,8 @@ typedef struct {
     bool quiet, terminal; /* quiet: nothing is written */
     size_t shown;         /* columns of the progress line that is shown now */
     double last;          /* time of its last update, in seconds */
+    double since, from;   /* the time and the count of work from which on its rate is measured */
+    int counts;           /* the different counts so far, up to 2 */
 } Progress;
 
 /* Makes the progress of a verb, which wipes its line when it is released, as by an error. `stream` is stderr, which has
@@ -22,9 +24,15 @@ void progress_message(Progress *progress, const char *format, ...) __attribute__
 #define print_plain(out, ...) progress_message(&(Progress){.stream = (out)}, __VA_ARGS__)
 
 /* Shows "step 120/1000 train 2.31 val 2.40 35.1k tokens/s 0:42 left", at most twice a second and only on a terminal.
-   An accuracy replaces val. A number that is NaN is not shown. `now` is a time in seconds. */
+   An accuracy replaces val. A number that is NaN is not shown, nor a rate that is not known yet. `now` is a time in
+   seconds. Call it at each step, since the first ones begin the rate. */
 void progress_update(Progress *progress, double now, size_t step, size_t steps, double train_loss, double val_loss,
-                     double accuracy, double tokens_per_second, double seconds_left);
+                     double accuracy, size_t tokens_per_step);
+/* Returns the units of work per second since the second different count that it was given: the first unit takes longer,
+   with an evaluation before it. Not finite until there is a third. */
+double progress_rate(Progress *progress, double now, double done);
+/* Appends "  0:42 left" to a line, unless the rate is not known yet. */
+void progress_append_left(char *line, size_t capacity, double left, double rate);
 /* Shows work that is counted in parts, as "12/58 combinations". */
 void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
 /* Show any other progress line. progress_is_due returns whether it is time for one (at most twice a second and only on

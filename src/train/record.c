@@ -139,12 +139,8 @@ static void show_evaluation(const Trainer *t) {
 }
 
 static void show_progress(const Trainer *t) {
-    const double now = omp_get_wtime(), seconds = now - t->start;
-    const double per_step = t->state.step ? seconds / (double)t->state.step : NAN;
-    const size_t steps = t->run.config.train.steps;
-    progress_update(t->options->progress, now, t->state.step, steps, t->loss, t->state.val_loss, t->val_accuracy,
-                    per_step > 0 ? (double)tokens_per_step(&t->run.config) / per_step : 0,
-                    per_step * (double)(steps - t->state.step));
+    progress_update(t->options->progress, omp_get_wtime(), t->state.step, t->run.config.train.steps, t->loss,
+                    t->state.val_loss, t->val_accuracy, tokens_per_step(&t->run.config));
 }
 
 void trainer_log(Trainer *t) {

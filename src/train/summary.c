@@ -56,6 +56,20 @@ static void say_wrapped(const Lines *l, const char *label, const char *text) {
     }
 }
 
+/* Names other characters that cannot be seen, the first few of them. */
+static void print_invisible(const Lines *l, const Vocabulary *v) {
+    char text[160] = "with invisible characters, learned as well:";
+    size_t count = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const uint32_t c = v->characters[i];
+        if (c == '\r' || !text_is_invisible(c)) continue;
+        if (count < 8) text_append(text, sizeof text, "%s U+%04X", count ? "," : "", (unsigned)c);
+        count++;
+    }
+    if (count > 8) text_append(text, sizeof text, " and %zu more", count - 8);
+    if (count) say_wrapped(l, "", text);
+}
+
 static void print_corpus(const Lines *l, const Run *run) {
     const Config *config = &run->config;
     const Corpus *corpus = &run->corpus;
@@ -75,6 +89,7 @@ static void print_corpus(const Lines *l, const Run *run) {
     SAY(l, "", "%s characters, %zu different; %s to train on", all, corpus->vocabulary.count, train);
     if (vocabulary_id(&corpus->vocabulary, '\r') >= 0)
         SAY(l, "", "%s", "with carriage returns, learned as well; tr -d '\\r' removes them");
+    print_invisible(l, &corpus->vocabulary);
     SAY(l, "n-grams", "%s", "validation loss of tables counted on the training text:");
     SAY(l, "", "characters %.2f, pairs %.2f, triples %.2f, 4-grams %.2f nats", ngrams[0], ngrams[1], ngrams[2],
         ngrams[3]);
@@ -117,11 +132,18 @@ void print_summary(Progress *to, const char *mark, const Trainer *t, double meas
     SAY(l, "machine", "%s%zu thread%s on %s;", ranks, model->threads, model->threads == 1 ? "" : "s", cpu);
     const bool refused = cpu_has_tiles() && cpu_level() < CPU_AMX_BF16;
     if (t->engine.kind == ENGINE_PLAIN) SAY(l, "", "%s", "forward and backward pass by the plain engine, in loops");
-    else if (s->attention.bf16)
-        SAY(l, "", "products of bf16: %s%s", matmul_kernels(true), refused ? " (Linux refuses AMX)" : "");
-    else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
+    else if (s->attention.bf16) {
+        const char *kernels = matmul_kernels(true),
+                   *slow = strstr(kernels, "emulated") ? ", several times slower than fp32" : "";
+        SAY(l, "", "products of bf16: %s%s%s", kernels, refused ? " (Linux refuses AMX)" : "", slow);
+    } else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_build());
     say_wrapped(l, "note", t->text.note);
+}
+
+/* Prints the last line of a run. */
+static void print_page(const Trainer *t) {
+    if (t->options->page) print_plain(stdout, "page to look at: %s/report.html", t->run.directory);
 }
 
 void print_outcome(const Trainer *t) {
@@ -133,6 +155,7 @@ void print_outcome(const Trainer *t) {
                     "%s has already finished; its pictures%s were made again; to train it longer: %s --set "
                     "train.steps=N",
                     directory, t->options->page ? " and its page" : "", command_to_copy("resume", directory));
+        print_page(t);
         return;
     }
     progress_duration(s->seconds, time, sizeof time);
@@ -144,9 +167,9 @@ void print_outcome(const Trainer *t) {
         printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
     if (t->signal) print_plain(stdout, "to resume: %s", command_to_copy("resume", directory));
     puts("results");
-    if (t->options->page) print_plain(stdout, "  page to look at  %s/report.html", directory);
     print_plain(stdout, "  loss curves      %s/loss.png", directory);
     print_plain(stdout, "  heatmaps         %s/attention/", directory);
     print_plain(stdout, "  samples          %s/samples.txt", directory);
     print_plain(stdout, "  numbers          %s/metrics.csv, attention.csv", directory);
+    print_page(t);
 }

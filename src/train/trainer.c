@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "run/pictures.h"
+#include "show/canvas.h"
 
 TrainOptions train_options(const Command *command, void (*page)(const Directory *directory)) {
+    canvas_check_font(); /* a run would end at its first picture */
     return (TrainOptions){.threads = command_threads(command),
                           .out = command->out,
                           .force = command->force,
@@ -116,7 +118,7 @@ static Trainer *prepare(const Config *config, const TrainOptions *options) {
     Trainer *t = memory_make(1, sizeof *t, "a run");
     t->options = options;
     t->run.config = *config;
-    results_check(options->out, options->force);
+    results_check(options->out, config->log.out, options->force);
     t->run.corpus = config_corpus(config, NULL);
     trainer_make_arrays(t);
     return t;

@@ -8,7 +8,7 @@ unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 export FUZZ_BUILD FUZZ_LIMIT
 # shellcheck disable=SC2016 # for the inner shell to expand
 printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} sh -c '
-    target={} name=${target#fuzz_} out=build/fuzz/$target
+    target=$1 name=${target#fuzz_} out=build/fuzz/$target
     seeds=tests/fuzz/seeds/$name
     [ -d "$seeds" ] || seeds=lab/$seeds
     mkdir -p "$out/corpus"
@@ -21,4 +21,4 @@ printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} sh -c '
         -dict="$dictionary" -artifact_prefix="$out/" "$out/corpus" "$seeds" >"$out/log" 2>&1 ||
         { cat "$out/log" && echo "FAILED: $target" && exit 1; }
     printf "%-16s %s; %s\n" "$name" "$(sed -n "s/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 executions in \2 s/p" "$out/log")" \
-        "$(sed -n "s/.* \(cov: [0-9]*\) ft: [0-9]* corp: \([0-9]*\).*/\1 edges, \2 inputs kept/p" "$out/log" | tail -n 1)"'
+        "$(sed -n "s/.* \(cov: [0-9]*\) ft: [0-9]* corp: \([0-9]*\).*/\1 edges, \2 inputs kept/p" "$out/log" | tail -n 1)"' sh {}

@@ -35,6 +35,7 @@ void cpu_name(char *out, size_t capacity) { snprintf(out, capacity, "WebAssembly
 bool cpu_has_tiles(void) { return false; }
 size_t memory_of_machine(void) { return (size_t)1 << 31; }
 size_t terminal_columns(int descriptor) { return (void)descriptor, (size_t)80; }
+bool terminal_is_capable(void) { return false; }
 int interrupt_signal(void) { return 0; }
 int interrupt_noted(void) { return 0; }
 void interrupt_agree(int signal_number) { (void)signal_number; }
