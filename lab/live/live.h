@@ -83,6 +83,11 @@ typedef struct {
 const LiveFile *live_files(Live *live, size_t *count);
 /* Returns what ./train why would print about these files in a directory of this name. */
 const char *live_why(Live *live, const char *directory);
+/* Compare runs, also those of other models. live_join adds a run, given as what it is called and the texts of its
+   files, as live_files returns them. A run whose log lacks the last step has not finished. live_compared returns the
+   first paragraph of what ./train report says of several runs, with this model's baselines, and forgets them. */
+void live_join(Live *live, const char *label, const char *config, const char *metrics, const char *attention);
+const char *live_compared(Live *live);
 /* Returns the parameters, flat, and unless `table` is NULL the table that says where each tensor is; live_count returns
    how many numbers the flat array has. */
 const real *live_parameters(const Live *live, const TensorTable **table);
