@@ -69,6 +69,11 @@ const actions = {
         if (text) say({sample: text + model.sample(text)});
     },
     report({folder}) { say({run: model.report(), why: model.text(model.call("why", folder))}); },
+    /* Says in a sentence what runs show, this model's and those of other lanes. */
+    compare({runs}) {
+        for (const {label, config, metrics, attention} of runs) model.call("join", label, config, metrics, attention);
+        say({compared: model.text(model.call("compared"))});
+    },
     take({folder, corpus}) { say({zip: model.archive(folder, corpus), folder}); },
 };
 /* An error leaves the model as it was, and training goes on unless a step has failed. Without a model, since its config

@@ -99,6 +99,7 @@ function hear(lane, message) {
             message.why.split("\n\n").map(paragraph => el("p", {}, paragraph))));
         if (training.lanes.every(other => !other.run.trains)) show_trained();
     }
+    if (message.compared) say(message.compared);
     if (message.zip) save(`${message.folder}.zip`, "application/zip", message.zip);
     keep_together();
     if (training.running && training.lanes.every(other => other.done)) end();
@@ -184,9 +185,8 @@ function show_trained() {
             entropy_first: one(of("entropy")[0]), entropy_last: one(of("entropy").at(-1)),
             score_std_first: one(of("score_std")[0]), score_std_last: one(of("score_std").at(-1))});
     }
-    const [least, ...others] = settings.filter(s => finite(s.val_loss.mean)).sort((a, b) => a.val_loss.mean - b.val_loss.mean);
-    const ends = s => `${s.label} ends with ${fixed(s.val_loss.mean, 2)} nats per ${unit}`;
-    if (others.length && lanes.every(lane => lane.done)) say(`Of these models ${ends(least)}, the lowest validation loss, and ${ends(others.at(-1))}, the highest.`);
+    if (lanes.every(lane => lane.done))
+        send(lanes[0], {do: "compare", runs: lanes.map(({setting: {label}, run: {config, metrics, attention}}) => ({label, config, metrics, attention}))});
     show_page({});
 }
 function show_buttons() {

@@ -20,7 +20,7 @@ QUICK = "configs/demo.ini"
 PRESETS = [("quick", "quick", "d_model 48, two heads of d_k 64", QUICK, {}),
            ("study", "the study's", "d_model 128, two heads of d_k 64", "configs/dk64_scaled.ini", {}),
            ("wide", "twice as wide", "d_model 96, d_k 128", QUICK, {"d_model": "96", "d_k": "128"}),
-           ("gpt2", "GPT-2's small start", "the divisor hardly matters", QUICK, {"init": "gpt2"}),
+           ("gpt2", "GPT-2's small start", "the divisor hardly matters", QUICK, {"init": "gpt2", "lr": "3e-3"}),
            ("qk_norm", "QK-norm", "normalized queries and keys", QUICK, {"qk_norm": "rms"}),
            ("recall", "recall", "which key goes with which value", "configs/recall.ini", {})]
 

@@ -106,7 +106,7 @@ function make_side(at) {
 }
 function make_sides() {
     sides = state.sides.map(make_side);
-    if (settings.length === 1) sides[0].figure.lastChild.append($("reading"), $("strip"));
+    if (settings.length === 1) sides[0].figure.lastChild.append($("reading"));
     $("sides").replaceChildren(...sides.map(side => side.figure));
 }
 /* Makes the characters below the triangles. */
@@ -156,7 +156,6 @@ function update_row() {
     });
     $("reading").textContent = `${matrix.words.textContent.replace("\n", ", ")}. ` +
         `This query's row: entropy ${fixed(a.rows[query].entropy, 3)}, largest weight ${fixed(a.rows[query].largest, 3)}.` + (state.locked ? " Locked." : "");
-    draw_strip();
     note_view();
 }
 

@@ -1,4 +1,4 @@
-/* Pictures of attention: triangles with the histogram of their scores, thumbnails, and a row as bars. */
+/* Pictures of attention: triangles with the histogram of their scores, and thumbnails. */
 
 /* data.colors are even steps of the square root, so that small weights can be told apart. */
 const colors = (data.colors || []).map(color => [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16)));
@@ -103,28 +103,4 @@ function draw_histogram({a, T, left, top, cell, histogram}, run, color, divided)
         el("path", {class: "before", d: steps([...a.raw])}), el("path", {class: "axis", d: `M${from} ${low}H${to}`}),
         words(0, "raw score", "of-raw"), words(.5, divided, "of-score"), words(1, "N(0, 1)", "of-normal"),
         ...[-limit, 0, limit].map(z => label(x(z), low + small, short(z, 3), "middle", {"font-size": small})));
-}
-
-/* --- the strip */
-/* Bars of the chosen query's row, each key at its place: raw scores, and in front of them on the same axis the scores
-   after the division. What is not finite has no bar. */
-function draw_strip() {
-    const {a, T} = matrix, {query, key} = state, {text} = seen(current()), left = 104, cell = 15, high = 68, middle = high / 2;
-    const divided = a.scores.subarray(query * T, query * T + query + 1);
-    const raw = a.raw.subarray(query * (query + 1) / 2, (query + 1) * (query + 2) / 2), W = left + T * cell + 110;
-    const greatest = [...raw, ...divided].filter(finite).reduce((most, x) => Math.max(most, Math.abs(x)), 1e-9);
-    const bar = (kind, width) => (value, k) => {
-        const length = (middle - 4) * (finite(value) ? value : 0) / greatest;
-        return el("rect", {class: k === key ? `${kind} of-chosen` : kind, x: left + (k + .5) * cell - width / 2, width,
-            y: middle - Math.max(length, 0), height: Math.abs(length)});
-    };
-    const svg = el("svg", {viewBox: `0 0 ${W} ${high + 20}`, role: "img", style: `max-width: ${W}px; min-width: 512px`,
-        "aria-label": `the row of query ${query} as bars: raw scores, and scores after the division`},
-        el("path", {class: "axis", d: `M${left} ${middle}h${T * cell}`}), Array.from(raw, bar("raw-bar", cell - 2)),
-        Array.from(divided, bar("bar", cell - 8)), label(left - 8, middle - 3, "raw score,", "end"),
-        label(left - 8, middle + 12, "divided score", "end"),
-        label(left + T * cell + 6, middle + 4, `${short(raw[key])} → ${short(divided[key])}`, "start"),
-        text.slice(0, query + 1).map((c, k) => label(left + (k + .5) * cell, high + 14, visible(c))));
-    $("strip").replaceChildren(scrolling(svg), el("p", {class: "how"}, `The row of query ${query} “${visible(text[query])}”, ` +
-        "a bar for each key. Pale: raw scores q·k; solid, on the same axis: what softmax gets."));
 }

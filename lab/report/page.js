@@ -108,7 +108,7 @@ function show_training() {
 }
 /* run.json and config.ini, of the sweep or of each run. */
 function show_setup() {
-    const all = data.kind === "sweep" || data.theory ? [{...data, name: data.title}] : runs;
+    const all = data.kind === "sweep" ? [{...data, name: data.title}] : runs;
     const shorter = value => typeof value === "number" ? exact(value) : value;
     const entry = value => typeof value === "object" ? JSON.stringify(value, (_, part) => shorter(part)) :
         String(shorter(value) ?? "–");
@@ -130,8 +130,7 @@ function heading() {
     const words = s => `${fixed(s.val_loss.mean, 3)} for ${s.label}`;
     return `${data.heading}: validation loss ${words(ended[0])} to ${words(ended.at(-1))}`;
 }
-const parts = data.theory ? {figures: show_theory} : {settings: show_settings, loss: show_losses,
-    attention: show_attention, training: show_training};
+const parts = {settings: show_settings, loss: show_losses, attention: show_attention, training: show_training, setup: show_setup};
 let showings = 0;
 /* Shows these data or, with an argument, other data in their place, a part at a time. */
 function show_page(other) {
@@ -153,7 +152,7 @@ function show_page(other) {
             ($(id) ?? $("setup")).append(el("p", {class: "lost"}, `This part cannot be shown: ${damaged(error)}.`));
         }
     };
-    for (const [id, show] of Object.entries({...parts, setup: show_setup})) later(() => show_part(id, show));
+    for (const [id, show] of Object.entries(parts)) later(() => show_part(id, show));
     later(() => drawings.forEach(later));
 }
 if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */

@@ -341,25 +341,6 @@ def opening(page, run):
     page.equal(page.js("return [state.query, state.key]"), [T - 1, row.index(max(row))], "the largest key of the last query")
 
 
-def strip(page):
-    """Raw scores and scores after the division are bars on one axis, of logged scores, and at the last step of those that
-    the page's model computes: divided by 1 they are as long, divided by 4 a quarter."""
-    heights = lambda kind: page.js("""return [...document.querySelectorAll('#strip .' + arguments[0])]
-        .map(e => Number(e.getAttribute('height')))""", kind)
-    page.hover("#sides svg", *page.cell(20, 4), click=True)
-    for step in Keys.ARROW_LEFT, Keys.END:
-        page.focus("#step")
-        page.press(step)
-        keys = 21
-        for button, c in enumerate((1, 4, 8, 16)):
-            mark(page, button)
-            raw, bars = heights("raw-bar"), heights("bar")
-            page.equal([len(raw), len(bars)], [keys, keys], "bars of query 20")
-            page.near(bars, [h / c for h in raw], 1e-4, f"the bars of scores divided by {c}")
-    as_trained(page)
-    page.press(Keys.ESCAPE)
-
-
 def area(path):
     """The area below a path of steps, M x y, then V y H x; and its mean x, and standard deviation of x, by area."""
     (x, base), parts = map(float, path[1:].split("V")[0].split(" ")), []
@@ -732,26 +713,6 @@ def like_a_header(browser, run):
     page.quiet()
 
 
-def guided(page):
-    """Three stops: a prediction is asked for while the triangles are covered; what is revealed has the runs' figures."""
-    page.find("#lesson").click()
-    stops = page.js("return lesson_stops().length")
-    page.equal(stops, 3, "stops of the lesson")
-    for n in range(stops):
-        page.check(page.text("#guide").startswith(f"{n + 1} of {stops}. Predict:"), "a prediction")
-        page.check(not page.find("#sides svg").is_displayed(), "covered triangles")
-        page.find("#guide button").click()
-        page.check(page.find("#sides svg").is_displayed(), "uncovered triangles")
-        if n == 0:
-            page.equal(page.js("return state.step"), 0, "the view of the first stop")
-            page.check(all(f"{x:.3g}" in page.text("#guide") for x in page.js("""return ['none', 'sqrt_dk'].map(d =>
-                settings.find(s => run_of(s).keys['attention.scale_divisor'] === d).score_std_first.mean)""")), page.text("#guide"))
-        page.find("#guide button").click()
-    page.check(not page.find("#guide").is_displayed(), "the guide ends")
-    page.equal(page.js(DIVISOR), 1, "the view of the last stop")
-    page.js("show_view(first_view)")
-
-
 def no_network(page):
     """The content security policy stands: nothing could be loaded even by a script of the page's own."""
     blocked = page.browser.execute_async_script("""const done = arguments[0];
@@ -805,7 +766,7 @@ def one_screen(page, settings):
         tops = page.js("return [...document.querySelectorAll('#sides svg')].map(e => e.getBoundingClientRect().top)")
         page.equal(len(set(tops)), 1, f"rows of triangles at {width} px")
         page.check(page.find("#step-value").rect["height"] >= 40, "a large step")
-        page.js("document.querySelector('#strip').scrollIntoView({block: 'end'})")
+        page.js("document.querySelector('#row').scrollIntoView({block: 'end'})")
         page.near([page.js("return document.querySelector('#panel').getBoundingClientRect().top")], [0], 1, "the panel is in sight")
     page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
@@ -879,7 +840,6 @@ def interact(page, run):
     order(page, "attention")
     controls(page, run)
     divisors(page, run)
-    strip(page)
     histogram(page, run)
     at_that_step(page, run)
     links(page, run)
@@ -907,7 +867,6 @@ def sweep(browser, name, section, settings):
     page = Page(browser, os.path.abspath(f"{name}/report.html"))
     order(page, "attention")
     sweep_words(page, page.path)
-    guided(page)
     sweep_page(page, settings)
     one_screen(page, settings)
     page.finish(2e6)
@@ -963,21 +922,6 @@ def stopped(browser):
         page.finish(1e6)
 
 
-def theory(browser):
-    """The page of random queries and keys: a tick at each d_k, and no word beside or below an axis on another."""
-    os.makedirs("theory", exist_ok=True)
-    with open("theory/theory.csv", "w") as file:
-        file.write(train("theory", "--d-k", "16,64,256", "--samples", "200", "--csv"))
-    train("report", "theory")
-    page = Page(browser, os.path.abspath("theory/report.html"))
-    page.check("d_k 16 to 256" in page.text("#title"), f"the title: {page.text('#title')}")
-    page.equal(len(page.all("#figures svg")), 5, "figures")
-    for words in page.js("return [...document.querySelectorAll('#figures svg')].map(s => [...s.querySelectorAll('text')].map(t => t.textContent))"):
-        page.check([w for w in words if w in ("16", "64", "256")][:3] == ["16", "64", "256"], f"ticks where data are: {words}")
-    page.equal(overlaps(page, "#figures svg"), [], "words of axes that touch")
-    page.finish(1e6)
-
-
 def overlaps(page, selector):
     """Pairs of words in a drawing of which one covers a part of the other."""
     return page.js("""return [...document.querySelectorAll(arguments[0])].flatMap(svg => {
@@ -1005,7 +949,6 @@ def main(browser, wanted):
         "compare": lambda: compare(browser, "default", "softcap", "recall"),
         "damaged": lambda: damaged(browser, make("default") + "/report.html"),
         "lookalike": lambda: like_a_header(browser, make("default")),
-        "theory": lambda: theory(browser),
         "unscripted": lambda: unscripted(browser, make("default") + "/report.html"),
         # Its page is as large as that of the config itself, whose steps take longer.
         "standard": lambda: run_page(browser, "standard", "train.batch=1", "eval.batches=2", "model.d_model=32",
