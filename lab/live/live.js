@@ -6,7 +6,7 @@ const REDRAW = 130, SHARE = 8; /* milliseconds between two drawings, and at leas
 const AHEAD = 20, KEPT = 250; /* steps that a lane may be ahead of the slowest; losses of batches that are kept */
 const TEXT_LIMIT = 4e6; /* bytes of a file to learn */
 /* `coming` are lanes whose models are being made; the others stay until then, also if a config is refused. */
-const training = {lanes: [], coming: null, runs_next: false, running: false, seed: 1, timer: 0, next: 0, since: null};
+const training = {lanes: [], coming: null, runs_next: false, running: false, seed: 1, timer: 0, next: 0};
 const rate_factor = () => 2 ** Number($("rate").value);
 const live = {play: run_or_pause, divide, read: read_typed};
 
@@ -90,11 +90,13 @@ function hear(lane, message) {
         if (step > 0) put(setting.moves, {x: step, step});
         setting.label = step > 0 ? `${setting.first_label}, ÷ ${short(message.moved, 3)} since step ${step}` : `÷ ${short(message.moved, 3)}`;
     }
-    if (message.moved || message.look) run.trains = true; /* what the page has of the model is of an earlier one */
+    if (message.moved || message.progress) run.trains = true; /* what the page has of the model is of an earlier one */
     if (message.look) hear_look(run, message);
     if (message.run && !training.running) {
         const {model, ...files} = message.run;
-        Object.assign(run, files, {model, decoder: null, reading: null, trained: null, divided: null, windows: [], trains: false, metrics_table: read_csv(files.metrics)});
+        const none = {decoder: null, reading: null, trained: null, divided: null, curve: null, curving: null, windows: [], trains: false};
+        Object.assign(run, files, none, {model, metrics_table: read_csv(files.metrics)});
+        text.shown = null;
         lane.why.replaceChildren(el("details", {}, el("summary", {}, "what the divisor did, in sentences"),
             message.why.split("\n\n").map(paragraph => el("p", {}, paragraph))));
         if (training.lanes.every(other => !other.run.trains)) show_trained();
@@ -113,7 +115,7 @@ function hear_look(run, {step, look, read: typed}) {
     Object.assign(s, {steps: s.at.map(at => at.step), T: look.T, heads: look.heads, layers});
     run.model.step = step;
     run.read = undefined;
-    if (!typed) return;
+    if (!run.trains || !typed || typed.text !== known_text()) return; /* of an older text, or of a model that the page has */
     const {T, V, heads} = typed, characters = Array.from(typed.text), ids = characters.map(c => model_of(run).ids.get(c));
     const logits = ids.map((_, t) => typed.logits.subarray(t * V, (t + 1) * V));
     run.read = {steps: [step], layers, heads, T, text: characters, at: [shot(typed)]};
@@ -157,7 +159,7 @@ function draw() {
 /* Puts new models into the panel, in place of what it showed. */
 function open_lanes() {
     stop_workers(training.lanes);
-    Object.assign(training, {lanes: training.coming, coming: null, since: null});
+    Object.assign(training, {lanes: training.coming, coming: null});
     source = live;
     state.chosen ??= {layer: state.layer, head: state.head};
     Object.assign(data, {kind: "runs", title: "live", why: "", notes: [], ngram_losses: training.lanes[0].baselines, opens_at: -1,
@@ -190,15 +192,12 @@ function show_trained() {
     show_page({});
 }
 function show_buttons() {
-    const {lanes, running} = training, trains = source === live, now = performance.now(), step = Math.min(...lanes.map(lane => lane.step));
-    const first = training.since ??= {now, step};
+    const {lanes, running} = training, trains = source === live;
     for (const id of ["one", "again", "another"]) $(id).hidden = !trains;
     $("train").hidden = trains;
     if (trains) $("play").textContent = running ? "pause" : "train";
     root.classList.toggle("training", trains && (running || lanes.some(lane => lane.run.trains)));
-    if (now - first.now > 1500) training.since = null;
-    else return;
-    $("step-words").textContent = `of ${lanes[0].last}${running ? `, ${short((step - first.step) / (now - first.now) * 1000, 2)} steps per second` : ""}`;
+    $("step-words").textContent = trains ? `of ${lanes[0].last}` : "";
 }
 
 /* --- what the reader does */
@@ -207,10 +206,7 @@ function run_or_pause() {
     for (const lane of training.lanes) lane.waits = undefined;
     training.running = !training.running;
     if (!training.running) end();
-    else {
-        for (const lane of training.lanes) lane.run.trains = true;
-        tell({do: "run"});
-    }
+    else tell({do: "run"});
     show_buttons();
 }
 /* Divides by another number from the lane's next step on. */
@@ -220,14 +216,15 @@ function divide(at, divisor) {
     send(training.lanes[at], {do: "divide", divisor});
     update();
 }
-/* Shows the attention of a text that was typed, as much of its end as the context holds, once the typing rests. The models
-   write it on. */
+/* Shows the attention of a text that was typed, once the typing rests. The models write it on. */
 function read_typed() {
     clearTimeout(training.typing);
-    training.typing = setTimeout(() => {
-        const [{run}] = training.lanes, known = text.typed === null ? [] : ids_of(run).slice(-run.keys["model.context"]);
-        tell({do: "read", text: known.map(id => model_of(run).characters[id]).join("")});
-    }, 250);
+    training.typing = setTimeout(() => tell({do: "read", text: known_text()}), 250);
+}
+/* What the models know of the text that was typed, as much of its end as the context holds. */
+function known_text() {
+    const [{run}] = training.lanes, known = text.typed === null ? [] : ids_of(run).slice(-run.keys["model.context"]);
+    return known.map(id => model_of(run).characters[id]).join("");
 }
 /* A preset is a link: #preset=NAME. */
 function follow_preset() {

@@ -196,7 +196,6 @@ function show_attention() {
         return $("attention").replaceChildren(el("h2", {}, "Attention"),
             ...lost.length ? lost : [el("p", {}, "No attention was logged.")]);
     $("sides").before(...lost);
-    $("enlarge").hidden = settings.length === 1;
     $("sides").classList.toggle("large", settings.length === 1);
     $("heads").dataset.made = "";
     sides = [];
@@ -224,7 +223,6 @@ function listen() {
             state.chosen = {layer: state.layer, head: state.head};
         });
     $("play").addEventListener("click", () => source.play());
-    $("enlarge").addEventListener("click", () => $("sides").classList.toggle("large"));
     $("matrix").append(save_buttons("attention", () => matrix.svg, matrix_rows, caption));
     less_motion.addEventListener("change", stop);
     addEventListener("pageshow", update); /* a browser may have put back older values */

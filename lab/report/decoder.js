@@ -215,10 +215,10 @@ function post_norm_forward(r, l, x, rows) {
     return layernorm_forward(r.model, `h.${l}.ln_2`, residual(sum, feed_forward_forward(r.model, l, sum, rows)));
 }
 /* A text that a model has read with a divisor: its ids, for each of them a row of logits, and by layer and head a key,
-   a value and a row of raw scores; or, where the module has read it (live.js), weights in place of keys and values. */
+   a value and a row of raw scores. */
 function make_reading(model, divisor) {
     const head = () => ({keys: [], values: [], raw: []});
-    return {model, divisor, ids: [], logits: [], weights: null, heads: model.heads.map(heads => heads.map(head))};
+    return {model, divisor, ids: [], logits: [], heads: model.heads.map(heads => heads.map(head))};
 }
 /* decoder_forward, for the ids that come after those read. */
 function forward(r, ids) {

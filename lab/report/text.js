@@ -40,7 +40,7 @@ function follow() {
     const {left_out, no_excerpt, excerpt} = run.model ?? {};
     $("own-note").textContent = plain(left_out ? `The model of this run is not in this page: ${left_out}.` :
         no_excerpt ? `There is no curve of losses: ${no_excerpt}.` : "");
-    $("curve").hidden = !own || !excerpt || run.keys["attention.score"] === "additive";
+    $("curve").hidden = !own || !excerpt || run.trains || run.keys["attention.score"] === "additive";
     $("attention").classList.toggle("elsewhere", !at_last_step(run));
     if (text.typed === null) $("text").value = plain(run.snapshots.text.join(""));
     if (!own || !text.painted) return;

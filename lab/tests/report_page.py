@@ -742,11 +742,6 @@ def side_by_side(page, settings):
     page.hover("#sides figure:first-child svg", *at(5, 2))
     page.equal(marks(), crosses(12, 7), "the crosses while locked")
     page.press(Keys.ESCAPE)
-    width = lambda: page.find("#sides .current svg").rect["width"]
-    before = width()
-    page.find("#enlarge").click()
-    page.check(width() > 1.2 * before, f"an enlarged triangle: {before} and {width()} px")
-    page.find("#enlarge").click()
     mark(page, 3)
     now = [h.text for h in page.all("#sides h3") if "now ÷" in h.text]
     page.equal([words.split(", ")[-1] for words in now], ["now ÷ " + str(page.js("return current().d_k"))],
