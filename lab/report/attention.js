@@ -146,9 +146,9 @@ function update_row() {
     }
     spans.forEach((span, i) => {
         const seen = i <= query, weight = a.w[query * a.T + i];
-        const [r, g, b] = color_of(weight), bright = .299 * r + .587 * g + .114 * b > 140;
-        span.style.background = seen ? `rgb(${r}, ${g}, ${b})` : "";
-        span.style.color = seen ? bright ? "#000" : "#fff" : "";
+        const color = color_of(weight), [r, g, b] = color.map(c => (c / 255) ** 2.2);
+        span.style.background = seen ? `rgb(${color})` : "";
+        span.style.color = seen ? .2126 * r + .7152 * g + .0722 * b > .18 ? "#000" : "#fff" : ""; /* contrasts are equal at .18 (WCAG 2.2) */
         span.lastChild.textContent = seen ? weight.toFixed(3).replace(/^0/, "") : "\u00a0";
         span.setAttribute("aria-current", i === query);
         span.classList.toggle("of-key", place !== null && i === place);

@@ -45,7 +45,7 @@ function control(id, act) {
     act();
 }
 /* A box in which what is too wide can be scrolled. */
-const scrolling = child => el("div", {class: "wide"}, child);
+const scrolling = child => el("div", {class: "wide", tabindex: 0, role: "group", "aria-label": "a table that can be scrolled"}, child);
 const label = (x, y, text, anchor = "middle", more = {}) => el("text", {x, y, "text-anchor": anchor, ...more}, text);
 const finite = Number.isFinite;
 function short(x, digits = 4) {

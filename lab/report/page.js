@@ -115,7 +115,7 @@ function show_setup() {
     const described = all.map(run => ({...run.description, ...run.description?.machine}));
     const keys = [...new Set(described.flatMap(Object.keys))].filter(key => key !== "machine" && key !== "runs");
     const rows = keys.map(key => [key, ...described.map(d => entry(d[key]))]);
-    $("setup").append(table(["", ...all.map(run => run.name)], rows, true), ...all.filter(run => run.config).map(run =>
+    $("setup").append(table(["key", ...all.map(run => run.name)], rows, true), ...all.filter(run => run.config).map(run =>
         el("details", {}, el("summary", {}, `${run.name}: config.ini`), el("pre", {}, run.config))));
 }
 const root = document.documentElement;

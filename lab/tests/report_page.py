@@ -735,7 +735,7 @@ def side_by_side(page, settings):
         `M${left + arguments[1] * cell} ${top + arguments[1] * cell}`)""", query, key)
     page.equal(marks(), crosses(9, 4), "the crosses of query 9, key 4")
     weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
-    said = [float(re.search(r"weight ([\d.]+)", p.text)[1]) for p in page.all("#sides figure div > p:first-child")]
+    said = [float(re.search(r"weight ([\d.]+)", p.text)[1]) for p in page.all("#sides .words")]
     page.near(said, weights, 6e-4, "the weights below the triangles")
     page.hover(f"#sides figure:nth-child({shown}) svg", *at(12, 7), click=True)
     page.equal(page.js("return [state.setting, state.locked]"), [page.js("return sides.at(-1).at"), True], "the setting of a click")
