@@ -390,7 +390,7 @@ def at_that_step(page, run):
         sample = said.split(f"==== step {last['step']},")[1].split("\n", 1)[1].split("\n\n====")[0]
         page.equal(page.find("#sides pre").get_attribute("textContent"), sample.strip(), "the sample")
         page.check("mean loss" not in page.find("#sides").text.lower(), "no loss of the text beside a step")
-        pale = page.js("return getComputedStyle(document.querySelector('#own-shown')).opacity")
+        pale = page.js("return getComputedStyle(document.querySelector('#own-next i')).opacity")
         page.equal(float(pale) < .5, at < len(page.js("return all_steps")) - 1, "what is of the last step alone is pale at others")
 
 
@@ -497,7 +497,7 @@ def many_thumbnails(page, run):
     Select(page.find("#layer")).select_by_visible_text("5")
     page.check("layer 5" in page.text(".thumb[aria-pressed=true]"), "the chosen layer")
     far = page.find("#sides svg").rect["y"] - page.find("#attention").rect["y"]
-    page.check(far < 250, f"the triangle is {far} px below the heading")
+    page.check(far < 720 / 2, f"the triangle is {far} px below the heading, of the 720 px of a projector")
 
 
 def never_evaluated(page, run):
@@ -562,7 +562,7 @@ def curve_at_slider(page):
     as_trained(page)
     page.focus("#step")
     page.press(Keys.HOME)
-    page.check(float(page.js("return getComputedStyle(document.querySelector('#curve')).opacity")) < .5, "pale at another step")
+    page.check(float(page.js("return getComputedStyle(document.querySelector('#curve svg')).opacity")) < .5, "pale at another step")
     page.press(Keys.END)
 
 
