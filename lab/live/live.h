@@ -48,8 +48,8 @@ void live_rate(Live *live, double factor);
 
 /* Returns what the model computes of the beginning of a text, as much as the context holds, under a divisor (0: its
    own): the number of its characters T and that of the vocabulary V; raw scores and weights (L, H, T, T), entry (query,
-   key), zero where masked; what the scores of a head are multiplied by (L, H), 1 / divisor; the score of its sink (L, H),
-   -infinity without one; and the logits (T, V). */
+   key), zero where masked; what the scores of a head are multiplied by (L, H), 1 / divisor; the score of its sink (L,
+   H), -infinity without one; and the logits (T, V). */
 typedef struct {
     size_t L, H, T, V;
     const float *scores, *weights, *multiplier, *sink;

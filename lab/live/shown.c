@@ -22,7 +22,8 @@ const LiveAttention *live_attention(Live *l, const char *text, double divisor) {
     measure_snapshot(m, T, &l->attention);
     *attention = trained;
     const AttentionSnapshot *a = &l->attention;
-    l->shown = (LiveAttention){s->L, attention->H, T, v->count, a->scores, a->weights, a->multiplier, a->sink, m->logits.values};
+    l->shown = (LiveAttention){s->L,       attention->H,  T,       v->count,        a->scores,
+                               a->weights, a->multiplier, a->sink, m->logits.values};
     return &l->shown;
 }
 

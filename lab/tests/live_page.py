@@ -220,7 +220,7 @@ def goes_on_after_mistakes(page):
     configure(page, 2000)
     make(page, True)
     wait(page, TRAINING)
-    page.js("document.getElementById('text').value = ''")
+    page.js("set_text('')")
     page.browser.find_element(By.ID, "text").send_keys("Gr\u00fc\u00dfe")
     wait(page, "document.getElementById('own-words').textContent.includes('\u00fc \u00df')", 60)
     step = page.js("return Math.max(...training.lanes.map(lane => lane.step))")
