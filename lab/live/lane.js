@@ -1,48 +1,42 @@
-/* A worker that trains one model, a lane of the page. It gets messages {do: ..., ...} and answers with the step that
-   they are of: {progress: [[step, loss], ...]}, {evaluation, sample}, {attention, statistics}, {reading}, {error}. Between
-   two pieces of work it reads its messages, so that a divisor that is moved holds from the next step on. */
-const turn = new MessageChannel(), PIECE = 40, LOOK = 500; /* milliseconds: of a piece; between two looks at attention */
-let model = null, running = false, text = "", prompt = "", looked = 0, rate = 1;
+/* A worker that trains one model, a lane of the page. It gets messages {do: ..., ...} and answers with the step that they
+   are of: {made, ...}, {progress: [[step, loss], ...]}, {evaluation, sample}, {look, read}, {error}. Between two pieces of
+   work it reads its messages, so that a divisor that is moved holds from the next step on. */
+const turn = new MessageChannel(), PIECE = 40, LOOKS = 10; /* milliseconds; at least so many steps from look to look */
+let model = null, running = false, text = "", rate = 1, looked = -1, losses = [];
 const say = message => postMessage({step: model ? model.step : 0, ...message});
 
-function evaluate() {
-    const evaluation = model.evaluate();
-    say({evaluation, sample: prompt ? model.sample(prompt) : model.text(model.call("written"))});
+/* Tells the losses of the steps so far, before anything that is said of a later one. */
+function tell_progress() {
+    if (losses.length)
+        say({progress: losses, done: model.step >= model.last, diverged: !Number.isFinite(losses.at(-1)[1])});
+    losses = [];
 }
-/* Measures attention: of the text, and the heads' statistics on the validation batch. */
+function evaluate() {
+    tell_progress();
+    say({evaluation: model.call("evaluate"), sample: text ? text + model.sample(text) : model.text(model.call("written"))});
+}
+/* Measures attention: of the run's text, and of a text that was typed. */
 function look() {
-    const attention = model.attention(text);
-    say({attention, statistics: model.statistics(attention.layers, attention.heads)});
-    looked = performance.now();
+    tell_progress();
+    looked = model.step;
+    say({look: model.attention(model.shown), read: text ? model.attention(text) : null});
 }
 /* Trains for a piece, or while the lane rests for a step. */
 function work() {
-    const until = performance.now() + PIECE, losses = [];
+    const until = performance.now() + PIECE, every = Math.max(LOOKS, Math.ceil(model.last / 200));
     do {
         losses.push([model.step, model.call("step")]);
         running &&= model.step < model.last && Number.isFinite(losses.at(-1)[1]);
         if (model.call("evaluates")) evaluate();
-        if (model.call("measures") || performance.now() > looked + LOOK) look();
+        if (model.call("measures") || model.step % every === 0) look();
     } while (running && performance.now() < until);
-    say({progress: losses, done: model.step >= model.last, diverged: !Number.isFinite(losses.at(-1)[1])});
+    tell_progress();
     if (running) turn.port2.postMessage(0);
-}
-/* Returns a text that the model can use, or else the other one, and says why. */
-function accepted(words, otherwise, use) {
-    try {
-        use(words);
-        return words;
-    } catch (error) {
-        say({error: error.message});
-        return otherwise;
-    }
 }
 const actions = {
     make(message) {
         model = new Model(new WebAssembly.Module(message.module), message.config, message.corpus);
-        say({made: true, last: model.last, baselines: model.baselines()});
-        text = accepted(message.text, Array.from(message.corpus).slice(0, 24).join(""), words => model.attention(words));
-        prompt = accepted(message.prompt, "", words => model.sample(words));
+        say({made: model.about()});
         evaluate();
         look();
     },
@@ -52,14 +46,16 @@ const actions = {
     },
     pause() { running = false; },
     one() {
-        looked = -Infinity;
-        if (!running && model.step < model.last) work();
+        if (running || model.step >= model.last) return;
+        work();
+        if (looked < model.step) look();
     },
+    /* While the lane rests, the loss under the new divisor is computed at once. */
     divide({divisor}) {
         model.call("divide", divisor);
         say({moved: divisor});
         if (running) return;
-        if (model.step >= model.last) evaluate();
+        evaluate();
         look();
     },
     rate({factor}) {
@@ -67,18 +63,21 @@ const actions = {
         rate = factor;
     },
     read(message) {
-        text = accepted(message.text, text, words => model.attention(words));
+        if (message.text) model.attention(message.text); /* one that is refused changes nothing */
+        ({text} = message);
         look();
+        if (text) say({sample: text + model.sample(text)});
     },
-    write(message) {
-        prompt = accepted(message.prompt, prompt, words => model.sample(words));
-        say({sample: model.sample(prompt)});
+    report({folder}) { say({run: model.report(), why: model.text(model.call("why", folder))}); },
+    /* Says in a sentence what runs show, this model's and those of other lanes. */
+    compare({runs}) {
+        for (const {label, config, metrics, attention} of runs) model.call("join", label, config, metrics, attention);
+        say({compared: model.text(model.call("compared"))});
     },
-    decode({text, divisor}) { say({reading: model.attention(text, divisor)}); },
-    report({folder}) { say({run: model.report(text), why: model.text(model.call("why", folder))}); },
     take({folder, corpus}) { say({zip: model.archive(folder, corpus), folder}); },
 };
-/* An error leaves the model as it was, and training goes on unless a step has failed. */
+/* An error leaves the model as it was, and training goes on unless a step has failed. Without a model, since its config
+   or text was refused, there is nothing to do. */
 function guarded(action) {
     try {
         action();
@@ -88,7 +87,6 @@ function guarded(action) {
     }
 }
 turn.port1.onmessage = () => running && guarded(work);
-/* Without a model, since its config or text was refused, there is nothing else to do. */
 onmessage = ({data}) => {
     if (model || data.do === "make") guarded(() => actions[data.do](data));
 };

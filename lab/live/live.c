@@ -55,6 +55,7 @@ static void free_kept(void *live) {
     live_free_file(&l->best);
     free(l->files);
     free(l->moves);
+    free(l->joined);
     free(l->written);
 }
 

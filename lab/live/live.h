@@ -48,13 +48,16 @@ void live_rate(Live *live, double factor);
 
 /* Returns what the model computes of the beginning of a text, as much as the context holds, under a divisor (0: its
    own): the number of its characters T and that of the vocabulary V; raw scores and weights (L, H, T, T), entry (query,
-   key), zero where masked; what the scores of a head are multiplied by (L, H), 1 / divisor; and the logits (T, V). */
+   key), zero where masked; what the scores of a head are multiplied by (L, H), 1 / divisor; the score of its sink (L,
+   H), -infinity without one; and the logits (T, V). */
 typedef struct {
     size_t L, H, T, V;
-    const float *scores, *weights, *multiplier;
+    const float *scores, *weights, *multiplier, *sink;
     const real *logits;
 } LiveAttention;
 const LiveAttention *live_attention(Live *live, const char *text, double divisor);
+/* Returns the text whose attention the run's snapshots have, UTF-8. */
+const char *live_text(Live *live);
 /* Returns the statistics of every head (L, H) on the fixed validation batch of attention.csv. */
 const HeadStatistics *live_statistics(Live *live);
 /* Returns windows of the validation split at even distances: `most`, or fewer where a batch or the split has fewer.
@@ -80,6 +83,11 @@ typedef struct {
 const LiveFile *live_files(Live *live, size_t *count);
 /* Returns what ./train why would print about these files in a directory of this name. */
 const char *live_why(Live *live, const char *directory);
+/* Compare runs, also those of other models. live_join adds a run, given as what it is called and the texts of its
+   files, as live_files returns them. A run whose log lacks the last step has not finished. live_compared returns the
+   first paragraph of what ./train report says of several runs, with this model's baselines, and forgets them. */
+void live_join(Live *live, const char *label, const char *config, const char *metrics, const char *attention);
+const char *live_compared(Live *live);
 /* Returns the parameters, flat, and unless `table` is NULL the table that says where each tensor is; live_count returns
    how many numbers the flat array has. */
 const real *live_parameters(const Live *live, const TensorTable **table);

@@ -1,177 +1,135 @@
-/* The section "Train it here": four lanes, each a worker that trains one model (lane.js), and what they say. */
+/* Training in the page: four lanes, each a worker that trains one model (lane.js). A lane is a setting of the page with its
+   run. They grow while it trains, and the panel shows them as it shows a recorded training. */
 const live_parts = JSON.parse(document.getElementById("live").textContent); /* module, worker, corpus, presets */
-const DIVISORS = [["none", "undivided"], ["sqrt_dk", "÷ √d_k"], ["2sqrt_dk", "÷ 2√d_k"], ["dk", "÷ d_k"]];
-const REDRAW = 130, SHARE = 8; /* milliseconds between two drawings, each of one chart, and at least SHARE times what one takes */
-const POINTS = 200; /* of a curve, at most */
-const AHEAD = 20; /* steps that a lane may be ahead of the slowest */
-const training = {lanes: [], running: false, seed: 1, baselines: [], charts: [], turn: 0, next: 0, timer: 0};
-const last_of = points => points.at(-1)?.[1];
-const rate_factor = () => 2 ** Number($("train-rate").value);
-/* The number that a lane divides by at first; d_k is the config's. */
-function first_divisor([name]) {
-    const keys = read_ini($("train-config").value), d_k = Number(keys["model.d_k"] ?? keys["model.d_model"] / (keys["model.heads"] ?? 1)) || 64;
-    return {none: 1, sqrt_dk: Math.sqrt(d_k), "2sqrt_dk": 2 * Math.sqrt(d_k), dk: d_k}[name];
+const ARMS = settings.map(({color, runs: [i]}) => ({color, name: runs[i].keys["attention.scale_divisor"]}));
+const REDRAW = 130, SHARE = 8; /* milliseconds between two drawings, and at least SHARE times what one takes */
+const AHEAD = 20, KEPT = 250; /* steps that a lane may be ahead of the slowest; losses of batches that are kept */
+const TEXT_LIMIT = 4e6; /* bytes of a file to learn */
+/* `coming` are lanes whose models are being made; the others stay until then, also if a config is refused. */
+const training = {lanes: [], coming: null, runs_next: false, running: false, seed: 1, timer: 0, next: 0};
+const rate_factor = () => 2 ** Number($("rate").value);
+const live = {play: run_or_pause, divide, read: read_typed};
+
+/* --- lanes and their workers */
+/* The words and the number that a lane divides by at first; d_k is the config's. */
+function first_divisor(name) {
+    const keys = read_ini($("config").value), d_k = Number(keys["model.d_k"] ?? keys["model.d_model"] / (keys["model.heads"] ?? 1)) || 64;
+    const [words, divisor] = {none: ["", 1], sqrt_dk: ["√d_k = ", Math.sqrt(d_k)], "2sqrt_dk": ["2√d_k = ", 2 * Math.sqrt(d_k)],
+        dk: ["d_k = ", d_k]}[name];
+    return {divisor, label: `÷ ${words}${short(divisor, 3)}`};
 }
-function make_lane(choice, i) {
-    const [name, words] = choice, {color} = settings[i], lane = {name, words, color, divisor: first_divisor(choice),
-        losses: [], evaluations: [], entropy: [], deviation: [], writings: [], moves: [], step: 0, done: false};
-    for (const part of ["loss", "figures", "speed", "why"]) lane[part] = el("div", {class: part});
-    lane.title = el("output");
-    lane.writing = el("pre", {"aria-label": "what the model writes"});
-    lane.canvas = el("canvas", {width: 1, height: 1, role: "img", "aria-label": `attention of the model ${words}`});
-    lane.slider = el("input", {type: "range", min: 0, max: Math.log(512), step: .01, value: Math.log(lane.divisor),
-        "aria-label": `divisor of the model that began ${words}`, oninput: () => divide(lane)});
-    lane.element = el("div", {class: "lane", style: `--of: ${color}`}, el("h3", {}, words, lane.title), lane.slider,
-        lane.canvas, lane.loss, lane.figures, lane.writing, lane.speed, el("p", {class: "saves"},
-            el("button", {type: "button", onclick: () => take(lane)}, "take it away")), lane.why);
+function make_lane({name, color}, i) {
+    const run = {name, result: "running", trains: true, metrics: "step,train_loss,val_loss", samples: [], model: {step: 0}};
+    const lane = {name, run, step: 0, done: false, why: el("div")};
+    const save_run = el("button", {type: "button", onclick: () => send(lane, {do: "take", folder: folder_of(lane), corpus: $("corpus").value})},
+        "save this run");
+    lane.setting = {...first_divisor(name), color, runs: [i], dash: 0, moves: [], more: [el("p", {class: "saves"}, save_run), lane.why]};
+    lane.setting.first_label = lane.setting.label;
     return lane;
 }
-/* Asks for the lane's run as a directory of ./train in a .zip. */
-const take = lane => send(lane, {do: "take", folder: folder_of(lane), corpus: $("train-corpus").value});
 const folder_of = lane => `${lane.name}_seed${training.seed}`;
-const send = (lane, message) => lane.worker?.postMessage(message);
+const send = (lane, message) => lane?.worker?.postMessage(message);
 const tell = message => training.lanes.forEach(lane => send(lane, message));
-/* Divides by another number from the lane's next step on. */
-function divide(lane) {
-    const chosen = Math.exp(lane.slider.value), near = DIVISORS.map(first_divisor).find(d => Math.abs(chosen / d - 1) < .04);
-    lane.divisor = near ?? Number(chosen.toPrecision(3));
-    if (!lane.worker) start(false);
-    send(lane, {do: "divide", divisor: lane.divisor});
-}
-async function start_worker(lane) {
-    const module = await live_module, corpus = $("train-corpus").value || await live_corpus;
-    if (!training.lanes.includes(lane)) return;
-    const source = new Blob([live_parts.worker], {type: "text/javascript"}), address = URL.createObjectURL(source);
-    lane.worker = new Worker(address);
-    URL.revokeObjectURL(address);
-    lane.worker.onmessage = ({data: message}) => hear(lane, message);
-    const keys = `[attention]\nscale_divisor = ${lane.name}\n[train]\nseed = ${training.seed}\n`;
-    send(lane, {do: "make", module, config: `${$("train-config").value.trimEnd()}\n${keys}`, corpus,
-        text: $("train-text").value, prompt: $("train-prompt").value});
-    if (rate_factor() !== 1) send(lane, {do: "rate", factor: rate_factor()});
-    if (training.running) send(lane, {do: "run"});
-}
 /* The module and the built-in text are compressed (gzip). */
 async function unpacked(text) {
     const stream = new Blob([bytes_of(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 const live_module = unpacked(live_parts.module), live_corpus = unpacked(live_parts.corpus).then(b => new TextDecoder().decode(b));
-/* Makes the models anew. */
+async function start_worker(lane) {
+    const module = await live_module, corpus = $("corpus").value || await live_corpus;
+    if (!training.coming?.includes(lane)) return;
+    const source = new Blob([live_parts.worker], {type: "text/javascript"}), address = URL.createObjectURL(source);
+    lane.worker = new Worker(address);
+    URL.revokeObjectURL(address);
+    lane.worker.onmessage = ({data: message}) => hear(lane, message);
+    const keys = `[attention]\nscale_divisor = ${lane.name}\n[train]\nseed = ${training.seed}\n`;
+    send(lane, {do: "make", module, config: `${$("config").value.trimEnd()}\n${keys}`, corpus});
+    if (rate_factor() !== 1) send(lane, {do: "rate", factor: rate_factor()});
+}
+const stop_workers = lanes => lanes?.forEach(lane => lane.worker?.terminate());
+/* Makes the models anew, at step 0. */
 function start(run) {
-    stop_lanes();
-    Object.assign(training, {lanes: DIVISORS.map(make_lane), running: run, charts: []});
-    say("");
-    $("lanes").replaceChildren(...training.lanes.map(lane => lane.element));
-    training.lanes.forEach(start_worker);
-    show_running();
+    stop();
+    stop_workers(training.coming);
+    if (training.running) end();
+    Object.assign(training, {coming: ARMS.map(make_lane), runs_next: run});
+    say("Making four models.");
+    training.coming.forEach(start_worker);
 }
 function say(words, failed = false) {
-    $("train-words").textContent = words;
-    $("train-words").classList.toggle("failed", failed);
+    summarize(words);
+    $("summary").classList.toggle("failed", failed);
 }
-/* Adds a point to a curve. Of a long curve every second point stays, so that an hour's is drawn as fast as a minute's. */
-function keep(points, point) {
-    points.push(point);
-    if (points.length > POINTS) points.splice(0, points.length, ...points.filter((_, i) => i % 2 === 0));
+
+/* --- what a lane says */
+/* Notes a number of a step, in place of one that was noted before. */
+function note({metrics_table: table}, step, column, value) {
+    if (table.step.at(-1) !== step) for (const [key, numbers] of Object.entries(table)) numbers.push(key === "step" ? step : NaN);
+    table[column][table.step.length - 1] = value;
 }
+/* Adds an item of a step to a list, in place of one of the same step. */
+const put = (list, item) => list.splice(list.at(-1)?.step === item.step ? list.length - 1 : list.length, 1, item);
 function hear(lane, message) {
-    if (message.reading) return Object.assign(lane.asked, message);
-    lane.step = message.step;
+    const {run, setting} = lane, {step} = message;
+    lane.step = step;
     if (message.error) return fail(message);
     if (message.made) {
-        training.baselines = message.baselines;
-        $("train-last").textContent = message.last;
+        const {last, baselines, config, vocabulary, shown} = message.made;
+        Object.assign(lane, {last, baselines});
+        Object.assign(run, {config, snapshots: {text: Array.from(shown), steps: [], at: []}, metrics_table: read_csv(run.metrics)});
+        run.model.vocabulary = vocabulary;
     }
-    if (message.progress) {
-        for (const point of message.progress) keep(lane.losses, point);
-        const now = {time: performance.now(), step: lane.step}, {time, step} = lane.since ??= now;
-        if (now.time - time > 1000) {
-            lane.speed.textContent = `${((now.step - step) / (now.time - time) * 1000).toFixed(1)} steps per second`;
-            lane.since = now;
-        }
-        lane.done ||= message.done || message.diverged;
-        if (message.diverged) lane.speed.textContent = "diverged: the loss is not finite";
+    for (const [at, loss] of message.progress ?? [])
+        if (at % Math.ceil(lane.last / KEPT) === 0) note(run, at, "train_loss", loss);
+    if (message.diverged) run.lost = "diverged: the loss is not finite";
+    lane.done ||= message.done || message.diverged;
+    if (message.evaluation) note(run, step, "val_loss", message.evaluation);
+    if (message.sample !== undefined) put(run.samples, {step, text: message.sample});
+    if (message.moved) {
+        if (step > 0) put(setting.moves, {x: step, step});
+        setting.label = step > 0 ? `${setting.first_label}, ÷ ${short(message.moved, 3)} since step ${step}` : `÷ ${short(message.moved, 3)}`;
     }
-    if (message.moved)
-        lane.moves = [...lane.moves.filter(move => move.step !== message.step), {step: message.step, divisor: message.moved}];
-    if (message.progress || message.moved) { /* what was reported is of the model before */
-        lane.held = null;
-        lane.why.replaceChildren();
-    }
-    if (message.run) {
-        lane.run = lane.held = message.run;
+    if (message.moved || message.progress) run.trains = true; /* what the page has of the model is of an earlier one */
+    if (message.look) hear_look(run, message);
+    if (message.run && !training.running) {
+        const {model, ...files} = message.run;
+        const none = {decoder: null, reading: null, trained: null, divided: null, curve: null, curving: null, windows: [], trains: false};
+        Object.assign(run, files, none, {model, metrics_table: read_csv(files.metrics)});
+        text.shown = null;
         lane.why.replaceChildren(el("details", {}, el("summary", {}, "what the divisor did, in sentences"),
             message.why.split("\n\n").map(paragraph => el("p", {}, paragraph))));
-        if (training.lanes.every(other => other.run)) show_trained();
+        if (training.lanes.every(other => !other.run.trains)) show_trained();
     }
+    if (message.compared) say(message.compared);
     if (message.zip) save(`${message.folder}.zip`, "application/zip", message.zip);
-    if (message.evaluation) keep(lane.evaluations, [message.step, message.evaluation.loss]);
-    if (message.sample !== undefined) keep(lane.writings, [message.step, plain(message.sample)]);
-    if (message.attention) {
-        const {T, weights} = message.attention;
-        lane.triangle = {T, w: weights.subarray(-T * T)}; /* of the last layer's last head */
-        keep(lane.entropy, [message.step, message.statistics.entropy]);
-        keep(lane.deviation, [message.step, message.statistics.score_std]);
-    }
-    if (!training.charts.length && training.lanes.every(other => other.evaluations.length && other.entropy.length)) make_charts();
     keep_together();
     if (training.running && training.lanes.every(other => other.done)) end();
-    training.timer ||= setTimeout(draw_in_turn, Math.max(0, training.next - performance.now()));
+    training.timer ||= setTimeout(draw, Math.max(0, training.next - performance.now()));
 }
-/* A config or a text that is refused ends the start, so that the next one makes new models; a failed step pauses. */
+/* Adds a snapshot to the run, and the attention and the losses of a text that was typed. */
+function hear_look(run, {step, look, read: typed}) {
+    const {snapshots: s} = run, layers = [...Array(look.layers).keys()];
+    const shot = ({scores, multiplier, sink}) => ({step, scores, multiplier, sink});
+    put(s.at, shot(look));
+    Object.assign(s, {steps: s.at.map(at => at.step), T: look.T, heads: look.heads, layers});
+    run.model.step = step;
+    run.read = undefined;
+    if (!run.trains || !typed || typed.text !== known_text()) return; /* of an older text, or of a model that the page has */
+    const {T, V, heads} = typed, characters = Array.from(typed.text), ids = characters.map(c => model_of(run).ids.get(c));
+    const logits = ids.map((_, t) => typed.logits.subarray(t * V, (t + 1) * V));
+    run.read = {steps: [step], layers, heads, T, text: characters, at: [shot(typed)]};
+    run.read.trained = run.read;
+    run.reading = {ids, logits};
+    run.losses = [...Array(shown_text(run).length - T + 1).fill(NaN), ...ids.slice(1).map((id, t) => cross_entropy(logits[t], id))];
+}
+/* A config or a text that is refused ends the start, a failed step the training; another mistake ends nothing. */
 function fail({error, refused, failed}) {
-    if (refused) stop_lanes();
-    if (failed && training.running) end();
+    if (refused) {
+        stop_workers(training.coming);
+        training.coming = null;
+    } else if (failed && training.running) end();
     say(error, true);
-    show_running();
-}
-function stop_lanes() {
-    for (const lane of training.lanes) lane.worker?.terminate();
-    Object.assign(training, {lanes: [], running: false});
-}
-/* Pauses, and asks for the models as they are now. */
-function end() {
-    training.running = false;
-    for (const lane of training.lanes) lane.run = null;
-    tell({do: "pause"});
-    for (const lane of training.lanes) send(lane, {do: "report", folder: folder_of(lane)});
-}
-/* Reads as `read` of decoder.js does, in the lane's worker while its model is the report's. Yields true where it waits.
-   A divisor that the program refuses is left to decoder.js: the error would end the model. */
-const read_in = (lane, run) => function* (r, ids, divisor) {
-    if (r.weights && r.divisor === divisor && r.ids.join() === ids.join()) return r;
-    const {characters, heads, W} = r.model, may = divisor === null || (divisor >= 1e-6 && divisor <= 1e6 && !W["h.0.attn.scale"]);
-    const held = () => ids.length && may && lane.held === run && training.lanes.includes(lane);
-    const asked = {do: "decode", text: ids.map(id => characters[id]).join(""), divisor: divisor ?? 0};
-    while (held() && lane.asked && !lane.asked.reading) yield true;
-    if (held()) send(lane, lane.asked = asked);
-    while (held() && !asked.reading) yield true;
-    if (!held()) return yield* read(r.weights ? make_reading(r.model, divisor) : r, ids, divisor);
-    const {T, V, scores, weights, logits} = asked.reading, row = (i, q) => scores.subarray((i * T + q) * T, (i * T + q) * T + q + 1);
-    return {...r, ids, divisor, weights, logits: ids.map((_, t) => logits.subarray(t * V, (t + 1) * V)),
-        heads: heads.map((all, l) => all.map((_, h) => ({raw: ids.map((_, q) => row(l * all.length + h, q))})))};
-};
-/* Shows these models in the report, in place of those before. */
-function show_trained() {
-    const one = mean => ({n: finite(mean) ? 1 : 0, mean});
-    show_page({kind: "runs", heading: `Trained in this page, seed ${training.seed}`, why: "", ngram_losses: training.baselines,
-        runs: training.lanes.map(lane => ({...lane.run, name: lane.words, read: read_in(lane, lane.run),
-            samples: lane.writings.map(([step, text]) => ({step, text}))})),
-        settings: training.lanes.map(({run: {description}, words, color, title, entropy, deviation}, i) => ({runs: [i], dash: 0,
-            color, label: words + title.textContent, divisor: words, val_loss: one(description.val_loss),
-            best_val_loss: one(description.best_val_loss), entropy_first: one(entropy[0][1]), entropy_last: one(last_of(entropy)),
-            score_std_first: one(deviation[0][1]), score_std_last: one(last_of(deviation))}))});
-    say("Below are these models now: their attention at each step, any text, any divisor.");
-}
-/* Draws one of the charts, since all of them would take too long for a page that is to listen meanwhile. */
-function draw_in_turn() {
-    const began = performance.now();
-    training.timer = 0;
-    show_running();
-    training.charts[training.turn++ % 3]?.();
-    training.next = began + Math.max(REDRAW, SHARE * (performance.now() - began));
-    if (!training.running && training.turn % 3) training.timer = setTimeout(draw_in_turn); /* the last one is of all charts */
 }
 /* Keeps the lanes together: one that is ahead waits for the others. */
 function keep_together() {
@@ -182,68 +140,127 @@ function keep_together() {
         lane.waits = waits;
     }
 }
-function show_running() {
-    const steps = training.lanes.map(lane => lane.step);
-    $("train-step").textContent = steps.length ? Math.min(...steps) : 0;
-    $("train-run").textContent = training.running ? "pause" : "train";
-    for (const lane of training.lanes) {
-        const loss = last_of(lane.evaluations), moved = lane.moves.at(-1), divided = `÷ ${short(lane.divisor, 3)}`;
-        lane.title.textContent = moved ? ` — ${divided} since step ${moved.step}` : ` (${divided})`;
-        lane.loss.textContent = finite(loss) ? `loss ${fixed(loss, 2)}` : "–";
-        lane.figures.textContent = `batch ${fixed(last_of(lane.losses), 2)} · entropy ${fixed(last_of(lane.entropy), 2)} · ` +
-            `std of scores ${short(last_of(lane.deviation), 2)}`;
-        lane.writing.textContent = last_of(lane.writings) ?? "";
-        if (lane.painted !== lane.triangle) paint(lane.canvas, lane.painted = lane.triangle);
+
+/* --- what the page shows of them */
+/* Draws what has come. The panel follows the last step that all lanes have a look at, unless the reader chose another. */
+function draw() {
+    const began = performance.now();
+    training.timer = 0;
+    if (training.coming?.every(({run}) => run.samples.length && run.snapshots?.at.length)) open_lanes();
+    const all = training.lanes.map(({run}) => run), follows = state.step === all_steps.at(-1);
+    if (!all.length) return;
+    all_steps = all[0].snapshots.steps.filter(step => all.every(run => run.snapshots.steps.includes(step)));
+    if (follows) state.step = all_steps.at(-1);
+    show_buttons();
+    make_panel_chart();
+    update();
+    training.next = performance.now() + Math.max(REDRAW, (SHARE - 1) * (performance.now() - began));
+}
+/* Puts new models into the panel, in place of what it showed. */
+function open_lanes() {
+    stop_workers(training.lanes);
+    Object.assign(training, {lanes: training.coming, coming: null});
+    source = live;
+    state.chosen ??= {layer: state.layer, head: state.head};
+    Object.assign(data, {kind: "runs", title: "live", why: "", notes: [], ngram_losses: training.lanes[0].baselines, opens_at: -1,
+        runs: training.lanes.map(lane => lane.run), settings: training.lanes.map(lane => lane.setting)});
+    say("Press Space to train, and again to pause. A divisor that is moved holds from the next step on.");
+    read_runs();
+    show_attention();
+    if (text.typed !== null) read_typed();
+    if (training.runs_next) run_or_pause();
+}
+/* Pauses, and asks for the models as they are now. */
+function end() {
+    training.running = false;
+    tell({do: "pause"});
+    for (const lane of training.lanes) send(lane, {do: "report", folder: folder_of(lane)});
+}
+/* Shows the rest of the page, of the models as they are now. */
+function show_trained() {
+    const one = mean => ({n: finite(mean) ? 1 : 0, mean}), {lanes} = training;
+    if (lanes.every(lane => lane.done)) state.chosen = null;
+    read_runs();
+    for (const {setting, run} of lanes) {
+        const {description: d} = run, of = column => curve(run, column).map(point => point[1]);
+        Object.assign(setting, {divisor: setting.label, val_loss: one(d.val_loss), best_val_loss: one(d.best_val_loss),
+            entropy_first: one(of("entropy")[0]), entropy_last: one(of("entropy").at(-1)),
+            score_std_first: one(of("score_std")[0]), score_std_last: one(of("score_std").at(-1))});
     }
+    if (lanes.every(lane => lane.done))
+        send(lanes[0], {do: "compare", runs: lanes.map(({setting: {label}, run: {config, metrics, attention}}) => ({label, config, metrics, attention}))});
+    show_page({});
 }
-/* Makes the charts, once each model has a point for each of them. */
-function make_charts() {
-    const {lanes, baselines} = training, first = lanes.map(lane => lane.evaluations[0][1]);
-    const lines = (values, dots) => lanes.map(lane => ({label: lane.words, color: lane.color, points: lane[values], dots}));
-    const marks = () => lanes.flatMap(lane => lane.moves.map(move => ({x: move.step})));
-    const charts = [{title: "Validation loss", name: "loss", y: "loss (nats)", levels: ngram_levels(baselines),
-        limit: 1.1 * Math.max(...first), series: lines("evaluations", true)},
-    {title: "Entropy of attention", name: "entropy", y: "entropy / ln(keys)", series: lines("entropy")},
-    {title: "Standard deviation of the scores", name: "score_std", y: "standard deviation", log_y: true, series: lines("deviation")}];
-    $("train-charts").replaceChildren();
-    training.charts = charts.map(o => chart($("train-charts"), {x: "step", marks, ...o}));
+function show_buttons() {
+    const {lanes, running} = training, trains = source === live;
+    for (const id of ["one", "again", "another"]) $(id).hidden = !trains;
+    $("train").hidden = trains;
+    if (trains) $("play").textContent = running ? "pause" : "train";
+    root.classList.toggle("training", trains && (running || lanes.some(lane => lane.run.trains)));
+    $("step-words").textContent = trains ? `of ${lanes[0].last}` : "";
 }
+
+/* --- what the reader does */
 function run_or_pause() {
-    if (!training.lanes.length || training.lanes.every(lane => lane.done)) return start(true);
-    for (const lane of training.lanes) lane.since = lane.waits = undefined;
-    if (training.running) end();
-    else {
-        training.running = true;
-        say("");
-        tell({do: "run"});
+    if (training.lanes.every(lane => lane.done)) return say("All steps are done: start again makes new models.");
+    for (const lane of training.lanes) lane.waits = undefined;
+    training.running = !training.running;
+    if (!training.running) end();
+    else tell({do: "run"});
+    show_buttons();
+}
+/* Divides by another number from the lane's next step on. */
+function divide(at, divisor) {
+    settings[at].divisor_asked = divisor;
+    choose_setting(at);
+    send(training.lanes[at], {do: "divide", divisor});
+    update();
+}
+/* Shows the attention of a text that was typed, once the typing rests. The models write it on. */
+function read_typed() {
+    clearTimeout(training.typing);
+    training.typing = setTimeout(() => tell({do: "read", text: known_text()}), 250);
+}
+/* What the models know of the text that was typed, as much of its end as the context holds. */
+function known_text() {
+    const [{run}] = training.lanes, known = text.typed === null ? [] : ids_of(run).slice(-run.keys["model.context"]);
+    return known.map(id => model_of(run).characters[id]).join("");
+}
+/* A preset is a link: #preset=NAME. */
+function follow_preset() {
+    const preset = live_parts.presets.find(({id}) => location.hash === `#preset=${id}`);
+    if (!preset) return;
+    $("config").value = preset.config;
+    start(false);
+}
+async function read_file() {
+    const [file] = $("file").files;
+    if (!file) return;
+    try {
+        if (file.size > TEXT_LIMIT) throw `has ${short(file.size / 1e6, 3)} MB: this page learns texts of up to ${TEXT_LIMIT / 1e6} MB, ./train longer ones`;
+        $("corpus").value = new TextDecoder("utf-8", {fatal: true}).decode(await file.arrayBuffer());
+        say(`${file.name} is learned from the next start on.`);
+    } catch (why) {
+        $("file").value = "";
+        say(`${file.name} ${typeof why === "string" ? why : "is not a text in UTF-8: save it in this encoding, and choose it again"}.`, true);
     }
-    show_running();
 }
-function choose_preset() {
-    const preset = live_parts.presets[$("train-preset").value];
-    $("train-config").value = preset.config;
-    $("train-text").value = preset.text;
-    stop_lanes();
-    show_running();
-}
-$("train-preset").append(...live_parts.presets.map((preset, i) => el("option", {value: i}, preset.name)));
-$("train-preset").addEventListener("change", choose_preset);
-choose_preset();
-const cores = navigator.hardwareConcurrency;
-if (cores < DIVISORS.length) $("train-cores").textContent = `Four models share ${plural(cores, "processor")}.`;
-$("train-run").addEventListener("click", run_or_pause);
-$("train-again").addEventListener("click", () => { training.seed++; start(true); });
-$("train-one").addEventListener("click", () => training.lanes.length ? tell({do: "one"}) : start(false));
-$("train-rate").addEventListener("input", () => {
-    $("train-rate-value").textContent = short(rate_factor(), 3);
+const button = (id, words, act) => el("button", {id, type: "button", onclick: act}, words);
+$("buttons").append(button("train", "train it yourself", () => start(true)), button("one", "one step", () => tell({do: "one"})),
+    button("again", "start again, same seed", () => start(false)),
+    button("another", "another seed", () => {
+        training.seed++;
+        start(false);
+    }), button("settings-shown", "settings", () => { $("choices").hidden = !$("choices").hidden; }));
+$("presets").append(...live_parts.presets.map(({id, name, says}) => el("li", {}, el("a", {href: `#preset=${id}`}, name), `: ${says}`)));
+$("config").value = live_parts.presets[0].config;
+$("cores").textContent = navigator.hardwareConcurrency < ARMS.length ? `Four models share ${plural(navigator.hardwareConcurrency, "processor")}.` : "";
+$("file").addEventListener("change", read_file);
+control("rate", () => {
+    $("rate-value").textContent = short(rate_factor(), 3);
+    $("rate").setAttribute("aria-valuetext", `times ${short(rate_factor(), 3)}`);
     tell({do: "rate", factor: rate_factor()});
 });
-$("train-text").addEventListener("change", () => tell({do: "read", text: $("train-text").value}));
-$("train-prompt").addEventListener("change", () => tell({do: "write", prompt: $("train-prompt").value}));
-$("train-file").addEventListener("change", async () => { $("train-corpus").value = await $("train-file").files[0].text(); });
-document.addEventListener("keydown", event => {
-    if (event.key !== " " || event.target.closest("#attention, button, select, textarea, summary, a, input:not([type=range])")) return;
-    run_or_pause();
-    event.preventDefault();
-    event.stopImmediatePropagation();
-}, true);
+addEventListener("hashchange", follow_preset);
+show_buttons();
+follow_preset();

@@ -8,8 +8,8 @@ LIVE_SOURCES := $(filter-out src/gemm/openblas.c,$(wildcard lab/live/*.c lab/liv
 	src/plain/*.c)) src/ranks/shards.c src/ranks/ranks.c src/show/progress.c \
 	$(patsubst %,src/base/%.c,command error files memory results rng safetensors statistics text) \
 	$(patsubst %,src/run/%.c,checkpoint logs picture_text run snapshot) \
-	$(patsubst %,src/train/%.c,engine evaluate optimizer record sample summary trainer) $(patsubst %,lab/why/%.c,command run) \
-	lab/statistics.c lab/text.c
+	$(patsubst %,src/train/%.c,engine evaluate optimizer record sample summary trainer) $(patsubst %,lab/why/%.c,command run sweep) \
+	lab/sweep/results.c lab/statistics.c lab/text.c
 LIVE_OBJECTS := $(LIVE_SOURCES:%.c=build/live/%.o)
 LIVE_CALLS := $(shell grep -oE "live_[a-z]+" lab/live/live.h | sort -u) live_begin live_error malloc free __stack_pointer
 

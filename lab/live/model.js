@@ -9,6 +9,7 @@ class Model {
         this.calls._initialize();
         this.live = this.call("make", config, text);
         this.last = this.call("last");
+        this.shown = this.text(this.call("text"));
     }
     /* Writes a time in nanoseconds: since 1970, or on any other clock since the page was opened. */
     clock(clock, precision, at) {
@@ -52,18 +53,21 @@ class Model {
         return at ? Array.from(this.numbers(Float64Array, at, 4)) : [];
     }
     sample(prompt) { return this.text(this.call("sample", prompt, 160, 1, 1n)); }
-    /* Returns what live_attention does; of the multipliers, that of the first head. */
-    attention(text, divisor = 0) {
-        const sizes = this.call("attention", text, divisor), floats = (at, count) => this.numbers(Float32Array, at, count);
-        const [layers, heads, T, V, scores, weights, multiplier, logits] = this.numbers(Uint32Array, sizes, 8), all = layers * heads * T * T;
-        return {layers, heads, T, V, scores: floats(scores, all), weights: floats(weights, all), logits: floats(logits, T * V),
-            multiplier: floats(multiplier, 1)[0]};
+    /* What a page must know of it. */
+    about() {
+        const count = this.calls.malloc(4), at = this.call("vocabulary", count), [characters] = this.numbers(Uint32Array, count, 1);
+        this.calls.free(count);
+        return {last: this.last, baselines: this.baselines(), config: this.text(this.call("config")), shown: this.shown,
+            vocabulary: [...this.numbers(Uint32Array, at, characters)]};
     }
-    /* The means over all heads, on the batch of attention.csv. */
-    statistics(layers, heads) {
-        const numbers = 10, all = this.numbers(Float64Array, this.call("statistics"), numbers * layers * heads); /* HeadStatistics */
-        const mean = field => all.reduce((sum, x, i) => i % numbers === field ? sum + x : sum, 0) / (layers * heads);
-        return {score_std: mean(0), entropy: mean(2)};
+    /* Returns what live_attention does; of the scores the lower triangles, head by head and row by row. */
+    attention(text) {
+        const sizes = this.call("attention", text, 0), floats = (at, count) => this.numbers(Float32Array, at, count);
+        const [layers, heads, T, V, scores, , multiplier, sink, logits] = this.numbers(Uint32Array, sizes, 9), rows = layers * heads * T;
+        const all = floats(scores, rows * T), lower = new Float32Array(rows * (T + 1) / 2);
+        for (let row = 0, end = 0; row < rows; end += row++ % T + 1) lower.set(all.subarray(row * T, row * T + row % T + 1), end);
+        return {text, layers, heads, T, V, scores: lower, logits: floats(logits, T * V),
+            multiplier: [...floats(multiplier, layers * heads)], sink: [...floats(sink, layers * heads)]};
     }
     /* The run as files of a directory of ./train, {name, bytes} each. */
     files() {
@@ -82,20 +86,18 @@ class Model {
         }
         return zip(all.map(({name, bytes}) => ({name: encode(`${folder}/${name}`), bytes})));
     }
-    /* These files as data of the report: what lab/report/data.c makes of them. */
-    report(attended) {
+    /* These files as data of the report: what lab/report/data.c makes of them, without the snapshots. */
+    report() {
         const files = new Map(this.files().map(({name, bytes}) => [name, bytes]));
         const text = name => new TextDecoder().decode(files.get(name)), description = JSON.parse(text("run.json"));
-        const snapshots = [...files].filter(([name]) => name.startsWith("attention/")).map(([, bytes]) => read_safetensors(bytes));
         const tensors = Object.entries(read_safetensors(files.get("checkpoint/last.safetensors")))
             .filter(([name, {numbers}]) => numbers && !/^(exp_avg|exp_avg_sq|momentum_buffer)\./.test(name));
         const model = {step: this.step, tensors: tensors.map(([name, {shape}]) => [name, ...shape]),
             parameters: Float32Array.from(tensors.flatMap(([, {numbers}]) => [...numbers])),
             vocabulary: JSON.parse(text("vocab.json")).map(character => character.codePointAt(0)),
-            multiplier: this.attention(attended).multiplier, excerpt: this.excerpt()};
+            multiplier: this.attention(this.shown).multiplier[0], excerpt: this.excerpt()};
         return {result: description.result, description, config: text("config.ini"), metrics: text("metrics.csv"),
-            attention: text("attention.csv"), snapshots: scores_of(snapshots),
-            model: description.result === "diverged" ? {left_out: "its training has diverged"} : model};
+            attention: text("attention.csv"), model: description.result === "diverged" ? {left_out: "its training has diverged"} : model};
     }
     /* Windows of the validation split. */
     excerpt() {
@@ -111,16 +113,6 @@ function read_safetensors(bytes) {
     const cut = places => new Float32Array(bytes.buffer.slice(...places.map(place => 8 + head + place)));
     for (const array of Object.values(arrays)) array.numbers = array.data_offsets && cut(array.data_offsets);
     return arrays;
-}
-/* Snapshots as the report has them: of the scores the lower triangles, row by row. */
-function scores_of(snapshots) {
-    const [{scores: {shape: [layers, heads, T]}, __metadata__: {text}}] = snapshots, rows = layers * heads * T;
-    const scores = new Float32Array(snapshots.length * rows * (T + 1) / 2), all = name => snapshots.flatMap(s => [...s[name].numbers]);
-    let end = 0;
-    for (const {scores: {numbers}} of snapshots)
-        for (let row = 0; row < rows; end += row++ % T + 1) scores.set(numbers.subarray(row * T, row * T + row % T + 1), end);
-    return {steps: snapshots.map(s => Number(s.__metadata__.step)), layers: [...Array(layers).keys()], heads, text, scores,
-        multiplier: all("multiplier"), sink: all("sink")};
 }
 /* Files, {name, bytes}, as a .zip without compression (APPNOTE.TXT of PKWARE, 4.3). */
 function zip(files) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lab/live/live.h"
+#include "lab/sweep/sweep.h"
 #include "lab/text.h"
 #include "train/trainer.h"
 
@@ -32,7 +33,9 @@ struct Live {
     LiveWindows windows;         /* those that were returned last */
     char *written;               /* the last text that was returned; NULL before the first */
     LiveFile best;               /* a checkpoint, once there is one */
-    LiveFile *files;             /* first the snapshots, `kept` of them, then those of the last live_files */
+    SweepRun *joined;            /* (joined_count) runs to compare */
+    size_t joined_count;
+    LiveFile *files; /* first the snapshots, `kept` of them, then those of the last live_files */
     size_t kept, file_count;
 };
 

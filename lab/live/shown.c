@@ -22,8 +22,17 @@ const LiveAttention *live_attention(Live *l, const char *text, double divisor) {
     measure_snapshot(m, T, &l->attention);
     *attention = trained;
     const AttentionSnapshot *a = &l->attention;
-    l->shown = (LiveAttention){s->L, attention->H, T, v->count, a->scores, a->weights, a->multiplier, m->logits.values};
+    l->shown = (LiveAttention){s->L,       attention->H,  T,       v->count,        a->scores,
+                               a->weights, a->multiplier, a->sink, m->logits.values};
     return &l->shown;
+}
+
+const char *live_text(Live *l) {
+    const Snapshot *s = &l->t.snapshot;
+    char character[5];
+    Text *text = text_begin();
+    for (size_t t = 0; t < s->T; t++) fwrite(character, 1, utf8_encode(s->text[t], character), text->stream);
+    return live_text_return(l, text);
 }
 
 const LiveWindows *live_windows(Live *l, size_t most) {

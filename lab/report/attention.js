@@ -1,17 +1,18 @@
 /* The section Attention: what is chosen, the panel that chooses it, and pictures of it. Up to four settings have a
    triangle, side by side, with the same query and key; that of the chosen one can be enlarged. */
-const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, key: 0, locked: false, sides: []};
+const state = {setting: 0, layer: 0, head: 0, chosen: null /* a layer and a head, by the reader */, step: 0, query: 0, key: 0, locked: false, sides: []};
 const SIDES = 4, THUMBS = 24; /* triangles; thumbnails of all layers at a time */
 let all_steps = [], thumbs = [], sides = [], matrix = null /* the side of the chosen setting */, spans = [];
-/* The scores of a run's snapshots: by step, layer and head, each the lower triangle of (T, T), row by row. */
+/* The scores of a run's snapshots, a snapshot {scores, multiplier, sink} a step: of each layer and head the lower
+   triangle of (T, T), row by row, its multiplier and its sink. */
 function read_snapshots({snapshots: s, samples = []}) {
-    s.scores = new Float32Array(bytes_of(s.scores));
-    s.text = Array.from(s.text);
-    s.T = s.text.length;
-    const heads = s.steps.length * s.layers.length * s.heads;
-    must(s.T > 0 && heads > 0 && s.scores.length === heads * s.T * (s.T + 1) / 2, "the number of scores");
+    const text = Array.from(s.text), T = text.length, heads = s.layers.length * s.heads, size = heads * T * (T + 1) / 2;
+    const scores = new Float32Array(bytes_of(s.scores)), of = (list, i, n) => list.slice(i * n, (i + 1) * n);
+    must(T > 0 && heads > 0 && s.steps.length > 0 && scores.length === s.steps.length * size, "the number of scores");
     must(samples.every(sample => typeof sample.text === "string"), "the samples");
-    must(s.multiplier.length === heads && s.sink.length === heads, "the number of heads");
+    must([s.multiplier, s.sink].every(list => list.length === s.steps.length * heads), "the number of heads");
+    return {steps: s.steps, layers: s.layers, heads: s.heads, text, T, at: s.steps.map((_, i) =>
+        ({scores: of(scores, i, size), multiplier: of(s.multiplier, i, heads), sink: of(s.sink, i, heads)}))};
 }
 const run_of = setting => setting.runs.map(i => runs[i]).find(run => run?.snapshots); /* whose scores are here */
 const current = () => run_of(settings[state.setting]);
@@ -19,18 +20,19 @@ const nearest = run => nearest_of(seen(run).steps, state.step); /* the snapshot 
 const step_of = run => seen(run).steps[nearest(run)];
 /* One head: weights (T, T) from raw scores, which are mapped as in the run (decoder.js); divisor null: as trained. */
 function attend(run, step, layer, head, divisor) {
-    const s = seen(run, divisor), T = s.T, at = (step * s.layers.length + layer) * s.heads + head;
-    const how = scoring_of(run.keys), multiplier = multiplier_of(s.multiplier[at], divisor);
-    const triangle = T * (T + 1) / 2, raw = s.scores.subarray(at * triangle, (at + 1) * triangle);
+    const s = seen(run, divisor), T = s.T, at = layer * s.heads + head, shot = s.at[step];
+    const how = scoring_of(run.keys), multiplier = multiplier_of(shot.multiplier[at], divisor);
+    const triangle = T * (T + 1) / 2, raw = shot.scores.subarray(at * triangle, (at + 1) * triangle);
     const scores = new Float64Array(T * T), w = new Float64Array(T * T), rows = [];
     for (let q = 0; q < T; q++) {
         const row = scores.subarray(q * T, q * T + q + 1), start = q * (q + 1) / 2;
         score_mod(row, raw.subarray(start, start + q + 1), how, multiplier);
-        rows.push(softmax(row, s.sink[at] ?? -Infinity, w.subarray(q * T, q * T + q + 1)));
+        rows.push(softmax(row, shot.sink[at] ?? -Infinity, w.subarray(q * T, q * T + q + 1)));
     }
-    if (s.weights && s.divisor === divisor) w.set(s.weights.subarray(at * T * T, (at + 1) * T * T)); /* by live.js */
     const counted = rows.filter(row => finite(row.entropy)), mean_of = key => mean(counted.map(row => row[key]));
-    return {T, w, raw, scores, rows, multiplier, entropy: mean_of("entropy"), largest: mean_of("largest")};
+    const visible = rows.flatMap((_, q) => [...scores.subarray(q * T, q * T + q + 1)]), middle = mean(visible);
+    return {T, w, raw, scores, rows, multiplier, visible, deviation: Math.sqrt(mean(visible.map(x => (x - middle) ** 2))),
+        entropy: mean_of("entropy"), largest: mean_of("largest")};
 }
 /* The head that is chosen, or of a smaller model its last. */
 function attend_chosen(run, divisor) {
@@ -38,7 +40,7 @@ function attend_chosen(run, divisor) {
     return attend(run, nearest(run), layer, Math.min(state.head, s.heads - 1), divisor);
 }
 /* The divisor that a setting is shown with; null: as trained. */
-const divisor_of = setting => setting === state.setting ? state.divisor : null;
+const divisor_of = at => settings[at].divisor_now ?? null;
 /* The place of the key that a query of recall asks for, among the pairs; its value is the next one. null elsewhere. */
 function asked(run, query) {
     const text = seen(run).text, pairs = 2 * run.keys["data.recall_pairs"];
@@ -59,12 +61,12 @@ function job_of(run, {T, w}) {
 function make_thumbs(run) {
     const {layers, heads} = run.snapshots, all = layers.length * heads <= THUMBS;
     const make = (layer, head) => {
-        const canvas = el("canvas"), words = el("span");
+        const image = el("img", {alt: ""}), words = el("span");
         const button = el("button", {type: "button", class: "thumb", onclick: () => {
-            Object.assign(state, {layer, head});
+            Object.assign(state, {layer, head, chosen: {layer, head}});
             update();
-        }}, canvas, words);
-        return {button, canvas, words, layer, head};
+        }}, image, words);
+        return {button, image, words, layer, head};
     };
     thumbs = [...layers.keys()].filter(layer => all || layer === state.layer)
         .flatMap(layer => Array.from({length: heads}, (_, head) => make(layer, head)));
@@ -72,7 +74,6 @@ function make_thumbs(run) {
 }
 /* Makes a setting the one that is read and has the slider, and shows it beside the others. */
 function choose_setting(at) {
-    if (at !== state.setting) state.divisor = null;
     state.setting = at;
     if (!state.sides.includes(at)) state.sides = [...state.sides, at].slice(-SIDES);
 }
@@ -80,27 +81,32 @@ function choose_setting(at) {
 function caption() {
     const run = current(), {label} = settings[state.setting], layer = seen(run).layers[state.layer];
     return `${data.title}: ${label}, layer ${layer}, head ${state.head}, step ${step_of(run)}` +
-        (state.divisor === null ? "" : `, now ÷ ${short(state.divisor)}`);
+        (divisor_of(state.setting) === null ? "" : `, now ÷ ${short(divisor_of(state.setting))}`);
 }
-/* Makes the triangle of a setting, with what its model writes. A click chooses the setting and a cell. */
+/* Makes the triangle of a setting, with its divisor and what its model writes. A click chooses the setting and a cell. */
 function make_side(at) {
-    const setting = settings[at], run = run_of(setting), now = el("span"), figures = el("p"), words = el("p", {class: "words"});
-    const writes = el("p", {class: "how"}), writing = el("pre", {tabindex: 0, "aria-label": "what the model writes"});
+    const setting = settings[at], run = run_of(setting), now = el("span"), loss = el("p", {class: "loss"}), figures = el("p");
+    const words = el("p", {class: "words"}), writes = el("p", {class: "how"}), division = make_division(at);
+    const writing = el("pre", {tabindex: 0, translate: "no", "aria-label": `what the model ${setting.label} writes`});
+    const pick = () => {
+        choose_setting(at);
+        update();
+    };
     const side = {...draw_matrix(run, {onpointermove: event => choose(place_of(side, event)),
         onclick: event => {
             const place = place_of(side, event); /* before anything moves */
             if (at !== state.setting) state.locked = false;
-            choose_setting(at);
-            update();
+            pick();
             choose(place, true);
-        }}), at, run, now, figures, words, writes, writing};
-    side.figure = el("figure", {}, el("h3", {class: "legend"}, with_color("b", setting, setting.label), now), figures,
-        side.svg, el("div", {}, words, run.samples?.length ? [writes, writing] : null));
+        }}), at, run, now, loss, figures, words, writes, writing, division};
+    side.figure = el("figure", {}, el("h3", {class: "legend"}, el("button", {type: "button", onclick: pick}, with_color("b", setting, setting.label), now)),
+        el("div", {class: "figures"}, loss, figures, division.element), side.svg,
+        el("div", {class: "about"}, writes, writing, words, setting.more));
     return side;
 }
 function make_sides() {
     sides = state.sides.map(make_side);
-    if (settings.length === 1) sides[0].figure.lastChild.append($("reading"), $("strip"));
+    if (settings.length === 1) sides[0].figure.lastChild.append($("reading"));
     $("sides").replaceChildren(...sides.map(side => side.figure));
 }
 /* Makes the characters below the triangles. */
@@ -140,9 +146,9 @@ function update_row() {
     }
     spans.forEach((span, i) => {
         const seen = i <= query, weight = a.w[query * a.T + i];
-        const [r, g, b] = color_of(weight), bright = .299 * r + .587 * g + .114 * b > 140;
-        span.style.background = seen ? `rgb(${r}, ${g}, ${b})` : "";
-        span.style.color = seen ? bright ? "#000" : "#fff" : "";
+        const color = color_of(weight), [r, g, b] = color.map(c => (c / 255) ** 2.2);
+        span.style.background = seen ? `rgb(${color})` : "";
+        span.style.color = seen ? .2126 * r + .7152 * g + .0722 * b > .18 ? "#000" : "#fff" : ""; /* contrasts are equal at .18 (WCAG 2.2) */
         span.lastChild.textContent = seen ? weight.toFixed(3).replace(/^0/, "") : "\u00a0";
         span.setAttribute("aria-current", i === query);
         span.classList.toggle("of-key", place !== null && i === place);
@@ -150,7 +156,6 @@ function update_row() {
     });
     $("reading").textContent = `${matrix.words.textContent.replace("\n", ", ")}. ` +
         `This query's row: entropy ${fixed(a.rows[query].entropy, 3)}, largest weight ${fixed(a.rows[query].largest, 3)}.` + (state.locked ? " Locked." : "");
-    draw_strip();
     note_view();
 }
 
@@ -165,12 +170,12 @@ function choose_first() {
     state.sides = [...shown.keys()].filter(at => shown[at]).slice(0, SIDES);
     choose_setting(state.setting);
     const run = current(), {T, layers, heads} = seen(run);
-    state.step = all_steps.at(-1);
+    state.step = all_steps.at(data.opens_at ?? -1);
     const all = layers.flatMap((_, layer) => Array.from({length: heads}, (_, head) => ({layer, head})));
     const looks = a => ["previous character", "value asked for"].includes(job_of(run, a)?.name);
     const story = a => looks(a) ? job_of(run, a).share : finite(a.entropy) ? -a.entropy : -1;
-    const values = all.map(({layer, head}) => story(attend(run, nearest(run), layer, head, null)));
-    Object.assign(state, {divisor: null, locked: false}, all[Math.max(0, values.indexOf(Math.max(...values)))]);
+    const values = all.map(({layer, head}) => story(attend(run, seen(run).steps.length - 1, layer, head, null)));
+    Object.assign(state, {locked: false}, state.chosen ?? all[Math.max(0, values.indexOf(Math.max(...values)))]);
     state.query = [...Array(T).keys()].findLast(query => asked(run, query) !== null) ?? T - 1;
     const row = attend_chosen(run, null).w.subarray(state.query * T, state.query * T + state.query + 1);
     state.key = Math.max(0, row.indexOf(Math.max(...row)));
@@ -179,7 +184,7 @@ function choose_first() {
 function show_attention() {
     for (const run of runs.filter(run => run.snapshots))
         try {
-            read_snapshots(run);
+            run.snapshots = run.snapshots.at ? run.snapshots : read_snapshots(run);
         } catch (error) {
             run.snapshots = null;
             run.damaged = damaged(error);
@@ -191,12 +196,11 @@ function show_attention() {
         return $("attention").replaceChildren(el("h2", {}, "Attention"),
             ...lost.length ? lost : [el("p", {}, "No attention was logged.")]);
     $("sides").before(...lost);
-    $("play").hidden = $("step").hidden = all_steps.length === 1;
-    $("enlarge").hidden = settings.length === 1;
     $("sides").classList.toggle("large", settings.length === 1);
     $("heads").dataset.made = "";
     sides = [];
     stop();
+    make_panel_chart();
     if (!first_view) listen();
     update();
     if (first_view) return;
@@ -212,16 +216,16 @@ function listen() {
         stop();
         state.step = all_steps[$("step").value];
     });
-    on("divisor", "input", () => {
-        const divisor = Math.exp($("divisor").value);
-        state.divisor = Math.abs(divisor / trained_divisor(current()) - 1) < .006 ? null : divisor;
-    });
     on("model", "change", () => choose_setting(Number($("model").value)));
-    for (const place of ["layer", "head"]) on(place, "change", () => { state[place] = Number($(place).value); });
-    $("play").addEventListener("click", play);
-    $("enlarge").addEventListener("click", () => $("sides").classList.toggle("large"));
+    for (const place of ["layer", "head"])
+        on(place, "change", () => {
+            state[place] = Number($(place).value);
+            state.chosen = {layer: state.layer, head: state.head};
+        });
+    $("play").addEventListener("click", () => source.play());
     $("matrix").append(save_buttons("attention", () => matrix.svg, matrix_rows, caption));
     less_motion.addEventListener("change", stop);
+    addEventListener("pageshow", update); /* a browser may have put back older values */
     document.addEventListener("keydown", play_by_key);
     show_model();
 }

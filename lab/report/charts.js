@@ -4,8 +4,13 @@
    gives [{x, now}], upright lines, of which `now` is where the reader is}; a series {label, color, dash, points,
    band: [[x, low, high]], pale, dots}. */
 let drawings = []; /* a function for each chart of the page, which draws it as wide as its column is */
+/* The colour of a curve, chosen for white paper, and for a dark page the same, lighter. */
+function tint(color) {
+    const lighter = [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16)).map(c => Math.round(c + .5 * (255 - c)));
+    return `--of: ${color}; --lit: rgb(${lighter})`;
+}
 const with_color = (name, {color, dash}, ...children) =>
-    el(name, {style: `--of: ${color}`}, el("i", {class: dash ? "dashed" : null}), ...children);
+    el(name, {style: tint(color)}, el("i", {class: dash ? "dashed" : null}), ...children);
 function ticks(low, high, log) {
     const found = [], rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].find(m => m * power >= rough) * power;
@@ -44,7 +49,7 @@ function draw_axes(svg, o, x, y, {W, H, left, right, top, bottom}) {
 }
 function draw_series(s, x, y) {
     const path = points => points.map(p => `${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("L");
-    const group = el("g", {style: `--of: ${s.color}`}), band = (s.band || []).filter(b => finite(b[1]) && finite(b[2]));
+    const group = el("g", {style: tint(s.color)}), band = (s.band || []).filter(b => finite(b[1]) && finite(b[2]));
     if (band.length) {
         const there = path(band.map(b => [b[0], b[2]])), back = path(band.map(b => [b[0], b[1]]).reverse());
         group.append(el("path", {class: "band", d: `M${there}L${back}Z`}));
@@ -106,7 +111,7 @@ function draw_chart(o, W, show) {
 }
 /* The legend, with the values of the curves at one x, or at the nearest x that a curve has. */
 function make_legend(o) {
-    const labelled = o.series.filter(s => s.label), values = labelled.map(() => el("output")), at = el("output");
+    const labelled = o.series.filter(s => s.label), values = labelled.map(() => el("strong")), at = el("strong");
     const list = el("ul", {class: "legend"}, labelled.map((s, i) => with_color("li", s, `${s.label}: `, values[i])));
     const folded = o.small && labelled.length > 5;
     if (!folded) list.prepend(el("li", {}, at));

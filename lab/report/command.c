@@ -28,8 +28,8 @@ static int run_report(const Command *command) {
 const Verb report_verb = {
     .name = "report",
     .target = "DIR...",
-    .what = "Writes report.html, a page for the browser, into the directory of a run, a sweep\n"
-            "or theory; for a sweep also losses.png and triangles.png, to take away. For\n"
+    .what = "Writes report.html, a page for the browser, into the directory of a run or a\n"
+            "sweep; for a sweep also losses.png and triangles.png, to take away. For\n"
             "several runs it writes one page that compares them.",
     .options = OPTIONS,
     .many = true,

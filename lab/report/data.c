@@ -324,23 +324,3 @@ Json *report_run_data(const char *const *directories, size_t count) {
     else why_run(directories[0], &why);
     return page_data(&s, count > 1 ? "runs" : "run", heading);
 }
-
-/* Returns the data of theory: theory.csv, the colours of divisors by name, and colours for the other ways to score. A
-   directory that sqrtdk 0.6.0 made has a run.json as well, with the seed. */
-Json *report_theory_data(const char *directory) {
-    char described[PATH_CAPACITY];
-    static const char *const names[] = {"none", "sqrt_dk", "dk", "2sqrt_dk"};
-    static const char *const empty[] = {"runs", "settings", "notes"};
-    Json *json = js_object(), *colors = js_set(json, "divisors", js_object()), *others = js_list(json, "others");
-    js_set(json, "kind", js_text("theory"));
-    js_set(json, "title", js_text("theory"));
-    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) js_set(json, empty[i], js_array());
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        js_set(colors, names[i], color_json(palette_divisor(names[i], 0)));
-        js_append(others, color_json(palette_divisor("", i)));
-    }
-    path_join(described, directory, "run.json");
-    js_set(json, "description", path_exists(described) ? run_description_load(directory) : js_object());
-    report_add_file(json, directory, "theory.csv", "theory", 0, 0);
-    return json;
-}

@@ -60,7 +60,7 @@ function transposed(W, rows, columns) {
 }
 /* A run's model. Weights of linear layers (in, out) are kept as (out, in), so that a product reads them in order. */
 function make_model(run) {
-    const {parameters, tensors, vocabulary} = run.model, W = {}, size = key => Number(run.keys[`model.${key}`]);
+    const {parameters = [], tensors = [], vocabulary} = run.model, W = {}, size = key => Number(run.keys[`model.${key}`]);
     const all = typeof parameters === "string" ? Float64Array.from(new Uint16Array(bytes_of(parameters)), number_of_half) :
         Float64Array.from(parameters);
     let end = 0;
@@ -74,6 +74,7 @@ function make_model(run) {
         sink: run.keys["attention.sink"] === "none" ? -Infinity : 0, multiplier: Math.fround(run.model.multiplier)};
     m.ids = new Map(vocabulary.map((character, id) => [String.fromCodePoint(character), id]));
     m.characters = [...m.ids.keys()];
+    if (run.trains) return m;
     must_be_whole(m, run.model, end);
     m.heads = Array.from({length: m.L}, (_, l) => Array.from({length: m.H}, (_, h) => make_head(m, `h.${l}.attn`, h)));
     return m;
@@ -214,10 +215,10 @@ function post_norm_forward(r, l, x, rows) {
     return layernorm_forward(r.model, `h.${l}.ln_2`, residual(sum, feed_forward_forward(r.model, l, sum, rows)));
 }
 /* A text that a model has read with a divisor: its ids, for each of them a row of logits, and by layer and head a key,
-   a value and a row of raw scores; or, where the module has read it (live.js), weights in place of keys and values. */
+   a value and a row of raw scores. */
 function make_reading(model, divisor) {
     const head = () => ({keys: [], values: [], raw: []});
-    return {model, divisor, ids: [], logits: [], weights: null, heads: model.heads.map(heads => heads.map(head))};
+    return {model, divisor, ids: [], logits: [], heads: model.heads.map(heads => heads.map(head))};
 }
 /* decoder_forward, for the ids that come after those read. */
 function forward(r, ids) {

@@ -38,8 +38,14 @@ function el(name, attributes = {}, ...children) {
     element.append(...shown.map(child => typeof child === "string" ? plain(child) : child));
     return element;
 }
+/* Acts on a control's value now, when it changes, and when a browser has put back an older one. */
+function control(id, act) {
+    $(id).addEventListener("input", act);
+    addEventListener("pageshow", act);
+    act();
+}
 /* A box in which what is too wide can be scrolled. */
-const scrolling = child => el("div", {class: "wide"}, child);
+const scrolling = child => el("div", {class: "wide", tabindex: 0, role: "group", "aria-label": "a table that can be scrolled"}, child);
 const label = (x, y, text, anchor = "middle", more = {}) => el("text", {x, y, "text-anchor": anchor, ...more}, text);
 const finite = Number.isFinite;
 function short(x, digits = 4) {
@@ -99,8 +105,9 @@ function svg_text(svg, caption) {
     const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "image-rendering",
         "paint-order"];
     copy.querySelectorAll("*").forEach((element, i) => {
-        const style = getComputedStyle(originals[i]);
+        const style = getComputedStyle(originals[i]), picture = element.getAttribute("href");
         element.setAttribute("style", properties.map(key => `${key}: ${style.getPropertyValue(key)}`).join("; "));
+        if (picture) element.setAttributeNS("http://www.w3.org/1999/xlink", "xlink:href", picture); /* for older programs */
     });
     copy.querySelectorAll(".chosen, .cursor").forEach(mark => mark.remove());
     copy.setAttribute("viewBox", `0 -24 ${width} ${height + 24}`);
@@ -124,7 +131,7 @@ function read_runs() {
     ({runs, settings} = data);
     for (const run of runs) {
         run.keys = read_ini(run.config);
-        run.metrics_table = read_csv(run.metrics);
+        run.metrics_table ??= read_csv(run.metrics);
         run.heads_table = read_csv(run.attention);
         run.d_k = Number(run.keys["model.d_k"]);
         run.heads_table.qk_norm = (run.heads_table.w_q_norm || []).map((norm, i) => norm * run.heads_table.w_k_norm[i]);

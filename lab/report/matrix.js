@@ -1,4 +1,4 @@
-/* Pictures of attention: triangles with the histogram of their scores, thumbnails, and a row as bars. */
+/* Pictures of attention: triangles with the histogram of their scores, and thumbnails. */
 
 /* data.colors are even steps of the square root, so that small weights can be told apart. */
 const colors = (data.colors || []).map(color => [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16)));
@@ -11,14 +11,23 @@ function color_of(weight) {
    writing, is U+FFFD. */
 const signs = {" ": "␣", "\u00a0": "␣", "\u3000": "␣", "\n": "↵", "\t": "⇥"};
 const visible = c => signs[c] || (/[\p{C}\p{Z}]/u.test(c) ? "\ufffd" : /\p{M}/u.test(c) ? `◌${c}` : c);
-/* Paints the lower triangle; the rest stays transparent. */
-function paint(canvas, a) {
-    if (canvas.width !== a.T || canvas.height !== a.T) canvas.width = canvas.height = a.T;
-    const context = canvas.getContext("2d"), image = context.createImageData(a.T, a.T);
-    for (let q = 0; q < a.T; q++)
-        for (let k = 0; k <= q; k++) image.data.set([...color_of(a.w[q * a.T + k]), 255], 4 * (q * a.T + k));
-    context.putImageData(image, 0, 0);
-    return canvas;
+/* The picture of a triangle as a GIF (GIF89a), which is written here: a canvas that is read back gives noise where the
+   browser protects from fingerprints. Its colours are SHADES even steps of the square root, then that of what is no
+   number, then a transparent one for cells without a key. LZW starts anew before its codes become longer than a byte. */
+const SHADES = 124, LOST = 124, CLEAR = 128, END = 129;
+const shades = Array.from({length: CLEAR}, (_, i) => color_of(i === LOST ? NaN : (i / (SHADES - 1)) ** 2)).flat();
+function picture({T, w}) {
+    const little = number => [number & 255, number >> 8], size = [...little(T), ...little(T)], codes = [], blocks = [];
+    for (let i = 0; i < T * T; i++) {
+        const masked = i % T > Math.floor(i / T), shade = Math.round(Math.sqrt(clamp(w[i], 0, 1)) * (SHADES - 1));
+        if (i % SHADES === 0) codes.push(CLEAR);
+        codes.push(masked ? CLEAR - 1 : Number.isNaN(w[i]) ? LOST : shade);
+    }
+    codes.push(END);
+    for (let i = 0; i < codes.length; i += 255) blocks.push(Math.min(255, codes.length - i), ...codes.slice(i, i + 255));
+    const bytes = [...new TextEncoder().encode("GIF89a"), ...size, 0xf6, 0, 0, ...shades, 0x21, 0xf9, 4, 1, 0, 0, CLEAR - 1, 0,
+        0x2c, 0, 0, 0, 0, ...size, 0, 7, ...blocks, 0, 0x3b];
+    return `data:image/gif;base64,${btoa(bytes.map(byte => String.fromCharCode(byte)).join(""))}`;
 }
 /* The characters of a text along both sides of a triangle. Where cells are smaller than a character, they stand in two
    or three lines in turn. Without room for three lines there are none. */
@@ -47,12 +56,12 @@ function draw_matrix(run, on) {
     const shades = data.colors.map((fill, i) => el("rect", {x: bar, y: low - (i + 1) * high, width: 8, height: high + .5, fill}));
     const marks = [0, .05, .2, .5, 1].map(w =>
         label(bar - 3, low + 3 - .36 * side * Math.sqrt(w), String(w), "end", {"font-size": 8}));
-    const svg = el("svg", {viewBox: `0 0 ${left + side + 4} ${bottom + size * lines + 20}`, tabindex: 0, role: "img", ...on,
+    const svg = el("svg", {viewBox: `0 0 ${left + side + 4} ${bottom + size * lines + 20}`, tabindex: 0, role: "img", translate: "no", ...on,
         onkeydown: move_by_key, "aria-label": "attention weights; the arrow keys choose a query and a key"},
         rect({class: "masked"}), image, shades, marks, outlines, chosen, histogram, letters(text, left, bottom, top, cell, size),
         el("text", {x: left + side / 2, y: bottom + size * lines + 15, "font-size": 11}, "key →"),
         el("text", {transform: `translate(11 ${top + side / 2}) rotate(-90)`, "font-size": 11}, "← query"));
-    return {text: text.join(""), svg, image, chosen, histogram, canvas: el("canvas"), left, top, cell, T, a: null};
+    return {text: text.join(""), svg, image, chosen, histogram, left, top, cell, T, a: null};
 }
 function matrix_rows() {
     const {T, raw, scores, w} = matrix.a, text = seen(current()).text;
@@ -89,33 +98,9 @@ function draw_histogram({a, T, left, top, cell, histogram}, run, color, divided)
         `${x(z).toFixed(1)} ${y(Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI)).toFixed(1)}`).join("L");
     const words = (at, text, kind) => label(from + at * (to - from), high - 4, text,
         at === 0 ? "start" : at === 1 ? "end" : "middle", {class: kind, "font-size": small});
-    histogram.setAttribute("style", `--of: ${color}`);
+    histogram.setAttribute("style", tint(color));
     histogram.replaceChildren(el("path", {class: "normal", d: `M${normal}`}), el("path", {class: "after", d: steps(inside)}),
         el("path", {class: "before", d: steps([...a.raw])}), el("path", {class: "axis", d: `M${from} ${low}H${to}`}),
         words(0, "raw score", "of-raw"), words(.5, divided, "of-score"), words(1, "N(0, 1)", "of-normal"),
         ...[-limit, 0, limit].map(z => label(x(z), low + small, short(z, 3), "middle", {"font-size": small})));
-}
-
-/* --- the strip */
-/* Bars of the chosen query's row, each key at its place: raw scores, and in front of them on the same axis the scores
-   after the division. What is not finite has no bar. */
-function draw_strip() {
-    const {a, T} = matrix, {query, key} = state, {text} = seen(current()), left = 104, cell = 15, high = 68, middle = high / 2;
-    const divided = a.scores.subarray(query * T, query * T + query + 1);
-    const raw = a.raw.subarray(query * (query + 1) / 2, (query + 1) * (query + 2) / 2), W = left + T * cell + 110;
-    const greatest = [...raw, ...divided].filter(finite).reduce((most, x) => Math.max(most, Math.abs(x)), 1e-9);
-    const bar = (kind, width) => (value, k) => {
-        const length = (middle - 4) * (finite(value) ? value : 0) / greatest;
-        return el("rect", {class: k === key ? `${kind} of-chosen` : kind, x: left + (k + .5) * cell - width / 2, width,
-            y: middle - Math.max(length, 0), height: Math.abs(length)});
-    };
-    const svg = el("svg", {viewBox: `0 0 ${W} ${high + 20}`, role: "img", style: `max-width: ${W}px; min-width: 512px`,
-        "aria-label": `the row of query ${query} as bars: raw scores, and scores after the division`},
-        el("path", {class: "axis", d: `M${left} ${middle}h${T * cell}`}), Array.from(raw, bar("raw-bar", cell - 2)),
-        Array.from(divided, bar("bar", cell - 8)), label(left - 8, middle - 3, "raw score,", "end"),
-        label(left - 8, middle + 12, "divided score", "end"),
-        label(left + T * cell + 6, middle + 4, `${short(raw[key])} → ${short(divided[key])}`, "start"),
-        text.slice(0, query + 1).map((c, k) => label(left + (k + .5) * cell, high + 14, visible(c))));
-    $("strip").replaceChildren(scrolling(svg), el("p", {class: "how"}, `The row of query ${query} “${visible(text[query])}”, ` +
-        "a bar for each key. Pale: raw scores q·k; solid, on the same axis: what softmax gets."));
 }

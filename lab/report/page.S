@@ -11,5 +11,5 @@
 #undef PATH
 #define NAME report_js
 #define PATH "lab/report/elements.js", "lab/report/charts.js", "lab/report/decoder.js", "lab/report/matrix.js", \
-    "lab/report/attention.js", "lab/report/panel.js", "lab/report/guide.js", "lab/report/text.js", "lab/report/theory.js", "lab/report/page.js"
+    "lab/report/attention.js", "lab/report/panel.js", "lab/report/guide.js", "lab/report/text.js", "lab/report/page.js"
 #include "base/embed.inc"

@@ -57,12 +57,8 @@ void report_write(const Directory *directory) { report_write_noting(directory, N
 void report_write_noting(const Directory *into, FILE *notes) {
     const size_t mark = memory_mark();
     const char *directory = into->path;
-    char csv[PATH_CAPACITY];
-    path_join(csv, directory, "theory.csv");
-    const Sweep *sweep = !path_find(csv) && sweep_is(directory) ? sweep_view(directory) : NULL;
-    const Json *data = path_find(csv) ? report_theory_data(directory)
-                       : sweep        ? report_sweep_data(sweep)
-                                      : report_run_data(&directory, 1);
+    const Sweep *sweep = sweep_is(directory) ? sweep_view(directory) : NULL;
+    const Json *data = sweep ? report_sweep_data(sweep) : report_run_data(&directory, 1);
     save(data, into, "report.html");
     if (sweep) report_pictures(sweep, data, into);
     const Json *list = js_get(data, "notes");

@@ -108,14 +108,14 @@ function show_training() {
 }
 /* run.json and config.ini, of the sweep or of each run. */
 function show_setup() {
-    const all = data.kind === "sweep" || data.theory ? [{...data, name: data.title}] : runs;
+    const all = data.kind === "sweep" ? [{...data, name: data.title}] : runs;
     const shorter = value => typeof value === "number" ? exact(value) : value;
     const entry = value => typeof value === "object" ? JSON.stringify(value, (_, part) => shorter(part)) :
         String(shorter(value) ?? "–");
     const described = all.map(run => ({...run.description, ...run.description?.machine}));
     const keys = [...new Set(described.flatMap(Object.keys))].filter(key => key !== "machine" && key !== "runs");
     const rows = keys.map(key => [key, ...described.map(d => entry(d[key]))]);
-    $("setup").append(table(["", ...all.map(run => run.name)], rows, true), ...all.filter(run => run.config).map(run =>
+    $("setup").append(table(["key", ...all.map(run => run.name)], rows, true), ...all.filter(run => run.config).map(run =>
         el("details", {}, el("summary", {}, `${run.name}: config.ini`), el("pre", {}, run.config))));
 }
 const root = document.documentElement;
@@ -126,12 +126,11 @@ function heading() {
     const ended = settings.filter(s => finite(s.val_loss?.mean)).sort((a, b) => a.val_loss.mean - b.val_loss.mean);
     const accuracy = data.kind === "run" ? curve(runs[0], "val_accuracy").at(-1) : null;
     if (accuracy) return `${data.heading}, accuracy ${fixed(accuracy[1], 3)}`;
-    if (data.kind !== "runs" || mixed || ended.length < 2) return data.heading ?? "";
+    if (data.kind !== "runs" || data.lesson || mixed || ended.length < 2) return data.heading ?? "";
     const words = s => `${fixed(s.val_loss.mean, 3)} for ${s.label}`;
     return `${data.heading}: validation loss ${words(ended[0])} to ${words(ended.at(-1))}`;
 }
-const parts = data.theory ? {figures: show_theory} : {settings: show_settings, loss: show_losses,
-    attention: show_attention, training: show_training};
+const parts = {settings: show_settings, loss: show_losses, attention: show_attention, training: show_training, setup: show_setup};
 let showings = 0;
 /* Shows these data or, with an argument, other data in their place, a part at a time. */
 function show_page(other) {
@@ -144,6 +143,7 @@ function show_page(other) {
     document.title = `${data.title}: sqrtdk`;
     $("title").textContent = plain(heading());
     $("why").textContent = plain(data.why || "");
+    if (!other) summarize(data.says ?? "");
     $("notes").textContent = data.notes.join(" ");
     const show_part = (id, show) => {
         try {
@@ -152,7 +152,7 @@ function show_page(other) {
             ($(id) ?? $("setup")).append(el("p", {class: "lost"}, `This part cannot be shown: ${damaged(error)}.`));
         }
     };
-    for (const [id, show] of Object.entries({...parts, setup: show_setup})) later(() => show_part(id, show));
+    for (const [id, show] of Object.entries(parts)) later(() => show_part(id, show));
     later(() => drawings.forEach(later));
 }
 if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */

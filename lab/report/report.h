@@ -1,4 +1,4 @@
-/* report.html: one self-contained file that shows a run, a sweep, several runs side by side, or theory. The page is
+/* report.html: one self-contained file that shows a run, a sweep, or several runs side by side. The page is
    page.html with page.css and the scripts, which become part of the program, and the results as JSON (data.c,
    parameters.c). */
 #pragma once
@@ -19,7 +19,6 @@ void report_compare(const char *const *directories, size_t count, const char *pa
 size_t report_shown_run(const Sweep *sweep, const SweepSetting *setting);
 Json *report_run_data(const char *const *directories, size_t count);
 Json *report_sweep_data(const Sweep *sweep);
-Json *report_theory_data(const char *directory);
 
 /* run_files.c. report_add_file adds the text of a file, and nothing if there is no such file. A log's rows come in
    groups of `group`, of which about `limit` are kept; group 0: the whole file. report_samples returns the samples of a

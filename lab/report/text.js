@@ -1,20 +1,21 @@
 /* The reader's own text, where the page has the model of the run that is chosen: its losses, what comes next, the text
    written on, and the loss on validation text against the divisor. At the last step attention.js shows the attention of
-   this text (`seen`), computed with the divisor of its slider, or where that is null, as trained. */
+   this text (`seen`), computed with the divisor of its slider, or where that is null, as trained. A model that trains here
+   (run.trains) reads the text in its worker, and has no parameters in the page meanwhile. */
 const seen = (run, divisor) => (divisor === null ? run.own?.trained : run.own) ?? run.snapshots;
-const has_model = run => Boolean(run.model?.parameters);
-/* The decoder of a run's model; run.read reads a text with it, or with the module (live.js). A model whose data are
-   damaged is left out, as one that is too large. */
+const has_model = run => Boolean(run.model?.parameters || run.trains);
+/* The decoder of a run's model. A model whose data are damaged is left out, as one that is too large. */
 function model_of(run) {
     if (!run.decoder)
         try {
-            Object.assign(run, {decoder: make_model(run), read: run.read ?? read});
+            run.decoder = make_model(run);
         } catch (error) {
             run.model = {left_out: damaged(error)};
         }
     return run.decoder;
 }
 const modelled = () => settings.map(run_of).filter(run => run && has_model(run));
+const divided = run => settings.find(setting => run_of(setting) === run)?.divisor_now ?? null;
 /* What the reader typed, null where the field has the run's text, and which generator writes into it; whether the page
    was painted; until when the curve waits, its timer, and whose is shown. */
 const text = {typed: null, writing: null, painted: false, quiet: 0, timer: 0, shown: null, drawn: null};
@@ -36,10 +37,10 @@ function follow() {
     const run = current(), own = has_model(run);
     $("own").hidden = !run.model;
     $("own-text").hidden = !own;
-    const {left_out, no_excerpt} = run.model ?? {};
+    const {left_out, no_excerpt, excerpt} = run.model ?? {};
     $("own-note").textContent = plain(left_out ? `The model of this run is not in this page: ${left_out}.` :
         no_excerpt ? `There is no curve of losses: ${no_excerpt}.` : "");
-    $("curve").hidden = !own || !run.model.excerpt || run.keys["attention.score"] === "additive";
+    $("curve").hidden = !own || !excerpt || run.trains || run.keys["attention.score"] === "additive";
     $("attention").classList.toggle("elsewhere", !at_last_step(run));
     if (text.typed === null) $("text").value = plain(run.snapshots.text.join(""));
     if (!own || !text.painted) return;
@@ -70,14 +71,18 @@ function counts(run, i) {
    overlap, as `eval` takes them. */
 function* read_all(all) {
     for (const run of all) {
-        const m = model_of(run), ids = ids_of(run), divisor = run === current() ? state.divisor : null, losses = [NaN];
+        if (run.trains) {
+            run.own = shows_own(run) ? run.read : undefined;
+            continue;
+        }
+        const m = model_of(run), ids = ids_of(run), divisor = divided(run), losses = [NaN];
         const windows = run.windows ??= [], last = ids.slice(-m.T);
-        run.trained = yield* run.read(run.trained ?? make_reading(m, null), last, null);
-        if (divisor !== null) run.divided = yield* run.read(run.divided ?? make_reading(m, divisor), last, divisor);
+        run.trained = yield* read(run.trained ?? make_reading(m, null), last, null);
+        if (divisor !== null) run.divided = yield* read(run.divided ?? make_reading(m, divisor), last, divisor);
         run.reading = divisor === null ? run.trained : run.divided;
         for (let from = 0; from + 1 < ids.length; from += m.T) {
             const i = from / m.T, part = ids.slice(from, from + m.T), before = windows[i] ?? make_reading(m, divisor);
-            const r = ids.length <= m.T ? run.reading : windows[i] = yield* run.read(before, part, divisor);
+            const r = ids.length <= m.T ? run.reading : windows[i] = yield* read(before, part, divisor);
             ids.slice(from + 1, from + m.T + 1).forEach((id, t) => losses.push(cross_entropy(r.logits[t], id)));
         }
         Object.assign(run, {losses, own: !shows_own(run) ? undefined :
@@ -86,26 +91,26 @@ function* read_all(all) {
 }
 /* The matrix shows what was logged until the text or the divisor changes, and at other steps than the model's: the last
    one, or while a run trains that of its last checkpoint. */
-const at_last_step = ({snapshots: {steps}, model}) =>
+const at_last_step = ({snapshots: {steps}, model, trains}) => trains ? state.step === all_steps.at(-1) :
     nearest_of(steps, state.step) === nearest_of(steps, model?.step ?? steps.at(-1));
 function shows_own(run) {
-    const changed = text.typed !== null || run.reading.divisor !== null;
-    return changed && run.reading.ids.length > 0 && at_last_step(run);
+    const changed = text.typed !== null || divided(run) !== null;
+    return changed && run.reading?.ids.length > 0 && at_last_step(run);
 }
 /* What was read, in the form of a snapshot. */
-function snapshot_of(run, {model: m, ids, heads, weights, divisor}) {
+function snapshot_of(run, {model: m, ids, heads}) {
     const {layers} = run.snapshots, chosen = layers.flatMap(l => heads[l]);
     const own = layers.flatMap(l => m.heads[l]), triangle = ids.length * (ids.length + 1) / 2;
     const scores = new Float64Array(chosen.length * triangle);
     chosen.forEach((head, i) => head.raw.forEach((row, q) => scores.set(row, i * triangle + q * (q + 1) / 2)));
-    return {steps: [run.model.step], layers, heads: m.H, T: ids.length, text: ids.map(id => m.characters[id]), scores, weights, divisor,
-        multiplier: own.map(head => head.multiplier), sink: own.map(head => head.sink)};
+    return {steps: [run.model.step], layers, heads: m.H, T: ids.length, text: ids.map(id => m.characters[id]),
+        at: [{scores, multiplier: own.map(head => head.multiplier), sink: own.map(head => head.sink)}]};
 }
 
 /* --- showing it */
 function show_text(run) {
     const {characters, ids, T} = model_of(run), losses = run.losses ?? [], shown = shown_text(run);
-    const known = shown.filter(c => ids.has(c)).length, loss = mean(losses.filter((_, i) => i > 0 && counts(run, i)));
+    const unknown = shown.filter(c => !ids.has(c)), known = shown.length - unknown.length, loss = mean(losses.filter((_, i) => i > 0 && counts(run, i)));
     let i = 0;
     $("own-losses").replaceChildren(...shown.map(c => {
         if (!ids.has(c)) return el("del", {title: "a character that the model does not know"}, visible(c));
@@ -116,13 +121,12 @@ function show_text(run) {
     }));
     $("own-words").textContent = plain([
         finite(loss) ? `Mean loss of this text: ${fixed(loss, 3)} nats per ${unit_of(run)}` +
-            `${state.divisor === null ? "" : `, with scores divided by ${short(state.divisor)}`}. ` : "",
-        known === shown.length ? "" :
-            `Left out: ${plural(shown.length - known, "character")} that the model does not know. `,
+            `${divided(run) === null ? "" : `, with scores divided by ${short(divided(run))}`}. ` : "",
+        unknown.length ? `Left out, since the models do not know them: ${[...new Set(unknown)].map(visible).join(" ")}. ` : "",
         known > T ? `What comes next, and the matrix, are of the last ${T} characters. ` : "",
         at_last_step(run) ? "" : `The model is that of step ${run.model.step}; the matrix shows another step and the ` +
             "run's text."].join(""));
-    $("write").disabled = is_full() && !text.writing;
+    $("write").disabled = (is_full() && !text.writing) || run.trains;
     const last = run.reading?.logits.at(-1);
     if (!last) return $("own-next").replaceChildren();
     const p = new Float64Array(last.length);
@@ -136,6 +140,7 @@ function set_text(typed) {
     stop_writing();
     text.typed = typed === null ? null : plain(typed);
     $("text").value = text.typed ?? "";
+    source.read();
     Object.assign(state, {query: state.locked ? state.query : Infinity});
     update();
 }
@@ -145,7 +150,7 @@ function* writing(run) {
     let ids = ids_of(run).slice(-m.T), r = make_reading(m, null);
     if (!ids.length) ids = start;
     for (let i = 0; i < WRITTEN && run === current() && !is_full(); i++) {
-        r = yield* run.read(r, ids, state.divisor);
+        r = yield* read(r, ids, divided(run));
         const id = draw(r.logits[ids.length - 1], Number($("temperature").value), Math.random());
         text.typed = $("text").value += plain(m.characters[id]);
         $("text").scrollTop = $("text").scrollHeight;
@@ -203,8 +208,8 @@ function show_curve(run) {
     const points = [...run.curve].sort((a, b) => a[0] - b[0]);
     $("curve-chart").replaceChildren();
     text.drawn = chart($("curve-chart"), {title: `Step ${run.model.step}: loss under other divisors`, name: "divisors", x: "", y: "", at: "÷",
-        height: 88, log_x: true, least: .05, first: trained, series: [{label: "loss", color, points}],
-        marks: () => [...marks, {x: clamp(state.divisor ?? trained, points[0][0], points.at(-1)[0]), now: true}]});
+        height: 88, log_x: true, least: .05, first: trained, series: [{label: "loss of an excerpt", color, points}],
+        marks: () => [...marks, {x: clamp(divided(run) ?? trained, points[0][0], points.at(-1)[0]), now: true}]});
     text.drawn();
     $("curve-words").textContent = "";
     $("curve-chart").title = `The mean loss on ${plural(run.model.excerpt.length, "window")} of validation text, in nats ` +
@@ -226,7 +231,7 @@ function show_model() {
     $("text").addEventListener("input", () => set_text($("text").value));
     $("write").addEventListener("click", write_on);
     $("own-reset").addEventListener("click", () => set_text(null));
-    $("temperature").addEventListener("input", () => { $("temperature-value").textContent = $("temperature").value; });
+    control("temperature", () => { $("temperature-value").textContent = $("temperature").value; });
     for (const type of ["pointerdown", "keydown", "input", "wheel"])
         addEventListener(type, wait, {capture: true, passive: true});
     stop_writing();

@@ -48,62 +48,64 @@ bool sweep_find_holder(SweepRun *run) {
 
 static void forget_measures(SweepRun *run) {
     for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) run->baselines[i] = NAN;
 }
 
-static void read_description(SweepRun *run) {
-    const Json *json = load_description(run);
-    read_state(run, json);
-    js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
-    js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
-    js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
-}
-
-static void read_metrics(SweepRun *run) {
-    const LogTable table = logs_read_any(run->directory, LOG_METRICS);
+static void measure_metrics(SweepRun *run, const LogTable *table) {
     double *r = run->measured;
-    const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
-                 last = log_last(&table, METRICS_STEP);
+    const double *steps = table->column[METRICS_STEP], *train = table->column[METRICS_TRAIN_LOSS],
+                 last = log_last(table, METRICS_STEP);
     double sum = 0, count = 0;
-    for (size_t row = 0; row < table.rows; row++) {
+    for (size_t row = 0; row < table->rows; row++) {
         const bool is_late = steps[row] >= 0.9 * last;
         sum += is_late ? train[row] : 0;
         count += is_late;
         if (steps[row] >= (double)run->config.train.warmup)
-            r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table.column[METRICS_GRAD_NORM][row]);
+            r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table->column[METRICS_GRAD_NORM][row]);
     }
-    r[MEASURE_TRAIN_LOSS] = log_last(&table, METRICS_TRAIN_LOSS);
-    r[MEASURE_BEST_VAL_LOSS] = log_best(&table, &r[MEASURE_BEST_STEP]);
+    r[MEASURE_TRAIN_LOSS] = log_last(table, METRICS_TRAIN_LOSS);
+    r[MEASURE_BEST_VAL_LOSS] = log_best(table, &r[MEASURE_BEST_STEP]);
     r[MEASURE_TRAIN_LOSS_MEAN] = sum / count;
-    r[MEASURE_VAL_LOSS] = log_last(&table, METRICS_VAL_LOSS);
-    r[MEASURE_VAL_ACCURACY] = log_last(&table, METRICS_VAL_ACCURACY);
-    if (isnan(r[MEASURE_STEPS])) r[MEASURE_STEPS] = last;
-    if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(&table, METRICS_SECONDS);
-    r[MEASURE_GRAD_NORM_MEDIAN] = estimate_median(table.column[METRICS_GRAD_NORM], table.rows).value; /* sorts it */
+    r[MEASURE_VAL_LOSS] = log_last(table, METRICS_VAL_LOSS);
+    r[MEASURE_VAL_ACCURACY] = log_last(table, METRICS_VAL_ACCURACY);
+    r[MEASURE_STEPS] = last;
+    r[MEASURE_SECONDS] = log_last(table, METRICS_SECONDS);
+    r[MEASURE_GRAD_NORM_MEDIAN] = estimate_median(table->column[METRICS_GRAD_NORM], table->rows).value;
 }
 
 /* Computes the means over all heads, at the first step that has a value and at the last step. */
-static void read_attention(SweepRun *run) {
-    const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
+static void measure_attention(SweepRun *run, const LogTable *table) {
     const size_t heads = (size_t)(run->config.model.layers * run->config.model.heads),
-                 steps = log_whole_steps(&table, run->directory, heads);
-    double *r = run->measured, *norms = table.column[ATTENTION_W_Q_NORM];
-    for (size_t row = 0; row < table.rows; row++) norms[row] *= table.column[ATTENTION_W_K_NORM][row];
+                 steps = log_whole_steps(table, run->directory, heads);
+    double *r = run->measured, *norms = table->column[ATTENTION_W_Q_NORM];
+    for (size_t row = 0; row < table->rows; row++) norms[row] *= table->column[ATTENTION_W_K_NORM][row];
     for (Measure first = MEASURE_ENTROPY_FIRST; first < MEASURE_QK_NORM_LAST; first += 2) {
         const int column = MEASURES[first].attention;
-        for (size_t step = 0; step < steps && isnan(r[first]); step++) r[first] = log_mean(&table, column, step, heads);
-        if (steps) r[first + 1] = log_mean(&table, column, steps - 1, heads);
+        for (size_t step = 0; step < steps && isnan(r[first]); step++) r[first] = log_mean(table, column, step, heads);
+        if (steps) r[first + 1] = log_mean(table, column, steps - 1, heads);
     }
+}
+
+void sweep_measure(SweepRun *run, const LogTable *metrics, const LogTable *attention) {
+    forget_measures(run);
+    measure_metrics(run, metrics);
+    measure_attention(run, attention);
 }
 
 static void read_run(void *of_sweep) {
     SweepRun *run = of_sweep;
     const size_t mark = memory_mark();
     if (run->state == RUN_DAMAGED) sweep_note(run, RUN_NOT_FINISHED, ""); /* unless it still is */
-    forget_measures(run);
-    read_description(run);
+    const Json *json = load_description(run);
+    read_state(run, json);
     if (has_ended(run)) run_check_logs(run->directory);
-    read_metrics(run);
-    read_attention(run);
+    const LogTable metrics = logs_read_any(run->directory, LOG_METRICS),
+                   attention = logs_read_any(run->directory, LOG_ATTENTION);
+    sweep_measure(run, &metrics, &attention);
+    js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
+    js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
+    js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
+    if (json) run_ngram_losses(run->directory, run->baselines);
     memory_release(mark);
 }
 

@@ -105,6 +105,7 @@ typedef struct {
     bool held;                      /* another process trains it */
     bool over;                      /* nothing is left to do: it has ended, failed or been left alone */
     double measured[MEASURE_COUNT]; /* once read; NaN where the run did not get that far */
+    double baselines[NGRAM_ORDERS]; /* losses of n-gram tables of its text, once read; NaN: unknown */
     pid_t process;                  /* that trains it, started by this process; 0: none */
 } SweepRun;
 
@@ -199,8 +200,9 @@ int sweep_train(Sweep *sweep);
 
 /* Reads how a run has ended and what it measured, from run.json and both logs; a run that was not started has measured
    nothing. Where run.json does not say how it ended, the state stays as it was. If a file is not as the program writes
-   it, the run is RUN_DAMAGED, with the reason. */
+   it, the run is RUN_DAMAGED, with the reason. sweep_measure sets what both logs tell, whose columns it may sort. */
 void sweep_read_run(SweepRun *run);
+void sweep_measure(SweepRun *run, const LogTable *metrics, const LogTable *attention);
 /* Sets the state of a run, with the reason. */
 void sweep_note(SweepRun *run, SweepRunState state, const char *why);
 /* Notes and returns whether another process trains the run. */

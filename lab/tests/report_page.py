@@ -228,6 +228,18 @@ class Page(shared.Page):
 
 # --- what a page can do
 
+MARKS = "#sides .current .marks button"
+DIVISOR = "return divisor_of(state.setting)" # null: as trained
+
+
+def mark(page, button):
+    page.js("document.querySelectorAll(arguments[0])[arguments[1]].click()", MARKS, button)
+
+
+def as_trained(page):
+    page.js("source.divide(state.setting, trained_divisor(current()))")
+
+
 def right_weights(page, run, index=0):
     """At the trained divisor as logged, at another as computed here; every step, layer, head of the page."""
     keys, shown = config(run), page.js("const s = runs[arguments[0]].snapshots; return [s.steps, s.layers, s.heads]", index)
@@ -329,25 +341,6 @@ def opening(page, run):
     page.equal(page.js("return [state.query, state.key]"), [T - 1, row.index(max(row))], "the largest key of the last query")
 
 
-def strip(page):
-    """Raw scores and scores after the division are bars on one axis, of logged scores, and at the last step of those that
-    the page's model computes: divided by 1 they are as long, divided by 4 a quarter."""
-    heights = lambda kind: page.js("""return [...document.querySelectorAll('#strip .' + arguments[0])]
-        .map(e => Number(e.getAttribute('height')))""", kind)
-    page.hover("#sides svg", *page.cell(20, 4), click=True)
-    for step in Keys.ARROW_LEFT, Keys.END:
-        page.focus("#step")
-        page.press(step)
-        keys = 21
-        for button, c in enumerate((1, 4, 8, 16)):
-            page.all("#marks button")[button].click()
-            raw, bars = heights("raw-bar"), heights("bar")
-            page.equal([len(raw), len(bars)], [keys, keys], "bars of query 20")
-            page.near(bars, [h / c for h in raw], 1e-4, f"the bars of scores divided by {c}")
-    page.all("#marks button")[-1].click()
-    page.press(Keys.ESCAPE)
-
-
 def area(path):
     """The area below a path of steps, M x y, then V y H x; and its mean x, and standard deviation of x, by area."""
     (x, base), parts = map(float, path[1:].split("V")[0].split(" ")), []
@@ -374,11 +367,11 @@ def histogram(page, run):
         return box.width / (2 * Math.max(4, 3 * Math.sqrt(runs[0].d_k)))""")
     page.near([shape("before")[1] / unit], [deviation], .2, "the spread of raw scores")
     for button, c in (0, 1), (2, 8):
-        page.all("#marks button")[button].click()
+        mark(page, button)
         page.near([shape("after")[1] / unit], [deviation / c], .2, f"the spread of scores divided by {c}")
         page.check(f"÷ {c}" in page.text("#sides .histogram .of-score"), "the divisor above the histogram")
     page.equal(len(page.all("#sides .histogram .normal")), 1, "N(0, 1)")
-    page.all("#marks button")[-1].click()
+    as_trained(page)
     page.focus("#step")
     page.press(Keys.END)
 
@@ -390,21 +383,20 @@ def at_that_step(page, run):
     for at, step in enumerate(page.js("return all_steps")):
         page.js("state.step = arguments[0]; update()", step)
         last = [r for r in rows if int(r["step"]) <= step][-1]
-        words = page.text("#sides figure > p")
+        words = page.text("#sides .figures")
         page.check(f"validation loss {float(last['val_loss']):.2f}" in words, f"the loss of step {step} in: {words}")
-        page.check(page.text("#loss-value") == words.split(" · ")[0], "the same loss in the panel")
         page.equal(f"(step {last['step']})" in words, int(last["step"]) != step, "another step is named")
         page.check(f"writes at step {last['step']}:" in page.text("#sides figure"), f"a sample of step {last['step']}")
         sample = said.split(f"==== step {last['step']},")[1].split("\n", 1)[1].split("\n\n====")[0]
         page.equal(page.find("#sides pre").get_attribute("textContent"), sample.strip(), "the sample")
         page.check("mean loss" not in page.find("#sides").text.lower(), "no loss of the text beside a step")
-        pale = page.js("return getComputedStyle(document.querySelector('#own-shown')).opacity")
+        pale = page.js("return getComputedStyle(document.querySelector('#own-next i')).opacity")
         page.equal(float(pale) < .5, at < len(page.js("return all_steps")) - 1, "what is of the last step alone is pale at others")
 
 
 def links(page, run):
     """A link has the view: layer, head, step, divisor, query, key and text; and what is wrong in one changes nothing."""
-    shown = lambda: page.js("return [state.layer, state.head, state.step, state.divisor, state.query, state.key, state.locked, text.typed]")
+    shown = lambda: page.js("return [state.layer, state.head, state.step, divisor_of(state.setting), state.query, state.key, state.locked, text.typed]")
     steps = page.js("return all_steps")
     page.js("location.hash = '#layer=1&head=1&step=0&divisor=3&query=9&key=4'")
     for _ in range(100):
@@ -457,7 +449,7 @@ def plays(page):
         page.equal([page.js("return playing !== null"), page.js("return scrollY")], [True, before], f"Space at {place}")
         page.press(Keys.SPACE)
         page.equal(page.js("return playing === null"), True, f"a second Space at {place}")
-    for place in "#step", "#divisor", "#loss svg", "nav a":
+    for place in "#step", "#sides .division input", "#loss svg", "nav a":
         begin()
         page.focus(place)
         page.press(Keys.SPACE)
@@ -505,7 +497,7 @@ def many_thumbnails(page, run):
     Select(page.find("#layer")).select_by_visible_text("5")
     page.check("layer 5" in page.text(".thumb[aria-pressed=true]"), "the chosen layer")
     far = page.find("#sides svg").rect["y"] - page.find("#attention").rect["y"]
-    page.check(far < 250, f"the triangle is {far} px below the heading")
+    page.check(far < 720 / 2, f"the triangle is {far} px below the heading, of the 720 px of a projector")
 
 
 def never_evaluated(page, run):
@@ -526,25 +518,26 @@ def divisors(page, run):
     expected = lambda c: softmax_row(raw[20 * T:20 * T + 21], 1 / c, -math.inf, config(run))
     row = lambda: [x for x in page.row() if not math.isnan(x)]
     page.equal(page.text("#rescored"), "", "no warning at the trained divisor")
-    for button, c in zip(page.all("#marks button"), (1, 4, 8, 16)):
-        button.click()
+    for button, c in enumerate((1, 4, 8, 16)):
+        mark(page, button)
         page.near(row(), expected(c), 6e-4, f"the row divided by {c}")
-        page.equal(float(page.text("#divisor-value").split()[0]), c, "the divisor shown")
+        words = page.find("#sides .division input").get_attribute("aria-valuetext")
+        page.equal(words, f"÷ {c}" + ("" if c == 4 else ", trained with ÷ 4"), "the words of the slider")
         if c != 4:
             page.check(re.search("trained model .*not a model that was trained", page.text("#rescored")),
                        "the page says that the model was trained otherwise")
-    sixteen = page.text("#sides figure > p") + page.text(".thumb[aria-pressed=true]")
-    page.focus("#divisor")
+    sixteen = page.text("#sides .figures") + page.text(".thumb[aria-pressed=true]")
+    page.focus("#sides .division input")
     page.press(Keys.ARROW_LEFT)
-    c = page.js("return state.divisor")
-    page.check(15.5 < c < 16, f"the divisor after an arrow key: {c}")
+    c = page.js(DIVISOR)
+    page.near([c], [16 / 2 ** .25], .05, "the divisor after an arrow key, a quarter of a doubling")
     page.near(row(), expected(c), 6e-4, f"the row divided by {c}")
     page.press(Keys.HOME)
-    page.check(page.text("#sides figure > p") + page.text(".thumb[aria-pressed=true]") != sixteen, "entropy and largest weight follow the slider")
-    page.hover("#divisor", .7, .5, click=True)
-    page.near(row(), expected(page.js("return state.divisor")), 6e-4, "the row after a click on the slider")
-    page.all("#marks button")[-1].click()
-    page.equal(page.js("return state.divisor"), None, "as trained")
+    page.check(page.text("#sides .figures") + page.text(".thumb[aria-pressed=true]") != sixteen, "entropy and largest weight follow the slider")
+    page.hover("#sides .division input", .7, .5, click=True)
+    page.near(row(), expected(page.js(DIVISOR)), 6e-4, "the row after a click on the slider")
+    as_trained(page)
+    page.equal(page.js(DIVISOR), None, "as trained")
     page.near(row(), expected(4), 6e-4, "the row as trained")
 
 
@@ -560,16 +553,16 @@ def curve_at_slider(page):
     page.near([flat], [.02], 1e-9, "the height of .001 nats on the axis")
     page.check(max(losses) - min(losses) > 0, "losses")
     page.check(page.text("#curve .legend").startswith("÷ 4:"), f"the trained divisor is read: {page.text('#curve .legend')}")
-    mark = lambda: float(re.match(r"M([\d.]+)", page.find("#curve .now").get_attribute("d"))[1])
-    at_trained = mark()
-    page.all("#marks button")[3].click()
-    page.check(mark() > at_trained and page.text("#curve .legend").startswith("÷ 16:"), "the mark at the slider")
+    place = lambda: float(re.match(r"M([\d.]+)", page.find("#curve .now").get_attribute("d"))[1])
+    at_trained = place()
+    mark(page, 3)
+    page.check(place() > at_trained and page.text("#curve .legend").startswith("÷ 16:"), "the mark at the slider")
     orange = page.js("return getComputedStyle(document.querySelector('#curve .now')).stroke")
     page.equal(orange, "rgb(255, 122, 26)", "its colour")
-    page.all("#marks button")[-1].click()
+    as_trained(page)
     page.focus("#step")
     page.press(Keys.HOME)
-    page.check(float(page.js("return getComputedStyle(document.querySelector('#curve')).opacity")) < .5, "pale at another step")
+    page.check(float(page.js("return getComputedStyle(document.querySelector('#curve svg')).opacity")) < .5, "pale at another step")
     page.press(Keys.END)
 
 
@@ -720,26 +713,6 @@ def like_a_header(browser, run):
     page.quiet()
 
 
-def guided(page):
-    """Three stops: a prediction is asked for while the triangles are covered; what is revealed has the runs' figures."""
-    page.find("#lesson").click()
-    stops = page.js("return lesson_stops().length")
-    page.equal(stops, 3, "stops of the lesson")
-    for n in range(stops):
-        page.check(page.text("#guide").startswith(f"{n + 1} of {stops}. Predict:"), "a prediction")
-        page.check(not page.find("#sides svg").is_displayed(), "covered triangles")
-        page.find("#guide button").click()
-        page.check(page.find("#sides svg").is_displayed(), "uncovered triangles")
-        if n == 0:
-            page.equal(page.js("return state.step"), 0, "the view of the first stop")
-            page.check(all(f"{x:.3g}" in page.text("#guide") for x in page.js("""return ['none', 'sqrt_dk'].map(d =>
-                settings.find(s => run_of(s).keys['attention.scale_divisor'] === d).score_std_first.mean)""")), page.text("#guide"))
-        page.find("#guide button").click()
-    page.check(not page.find("#guide").is_displayed(), "the guide ends")
-    page.equal(page.js("return state.divisor"), 1, "the view of the last stop")
-    page.js("show_view(first_view)")
-
-
 def no_network(page):
     """The content security policy stands: nothing could be loaded even by a script of the page's own."""
     blocked = page.browser.execute_async_script("""const done = arguments[0];
@@ -762,23 +735,18 @@ def side_by_side(page, settings):
         `M${left + arguments[1] * cell} ${top + arguments[1] * cell}`)""", query, key)
     page.equal(marks(), crosses(9, 4), "the crosses of query 9, key 4")
     weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
-    said = [float(re.search(r"weight ([\d.]+)", p.text)[1]) for p in page.all("#sides figure div > p:first-child")]
+    said = [float(re.search(r"weight ([\d.]+)", p.text)[1]) for p in page.all("#sides .words")]
     page.near(said, weights, 6e-4, "the weights below the triangles")
     page.hover(f"#sides figure:nth-child({shown}) svg", *at(12, 7), click=True)
     page.equal(page.js("return [state.setting, state.locked]"), [page.js("return sides.at(-1).at"), True], "the setting of a click")
     page.hover("#sides figure:first-child svg", *at(5, 2))
     page.equal(marks(), crosses(12, 7), "the crosses while locked")
     page.press(Keys.ESCAPE)
-    width = lambda: page.find("#sides .current svg").rect["width"]
-    before = width()
-    page.find("#enlarge").click()
-    page.check(width() > 1.2 * before, f"an enlarged triangle: {before} and {width()} px")
-    page.find("#enlarge").click()
-    page.all("#marks button")[3].click()
+    mark(page, 3)
     now = [h.text for h in page.all("#sides h3") if "now ÷" in h.text]
     page.equal([words.split(", ")[-1] for words in now], ["now ÷ " + str(page.js("return current().d_k"))],
                "the divisor beside the setting's own name")
-    page.all("#marks button")[-1].click()
+    as_trained(page)
 
 
 def one_screen(page, settings):
@@ -793,7 +761,7 @@ def one_screen(page, settings):
         tops = page.js("return [...document.querySelectorAll('#sides svg')].map(e => e.getBoundingClientRect().top)")
         page.equal(len(set(tops)), 1, f"rows of triangles at {width} px")
         page.check(page.find("#step-value").rect["height"] >= 40, "a large step")
-        page.js("document.querySelector('#strip').scrollIntoView({block: 'end'})")
+        page.js("document.querySelector('#row').scrollIntoView({block: 'end'})")
         page.near([page.js("return document.querySelector('#panel').getBoundingClientRect().top")], [0], 1, "the panel is in sight")
     page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
@@ -854,7 +822,7 @@ def run_page(browser, name, *keys, check=None, limit=1e6, **config):
     page = Page(browser, f"{run}/report.html")
     if name not in ("standard", "large"):
         right_weights(page, run)
-    page.equal(page.find("#divisor-control").is_displayed(), name != "additive", "a divisor slider")
+    page.equal(page.find("#sides .division").is_displayed(), name != "additive", "a divisor slider")
     if name in ("default", "recall"):
         levels(page, run)
     if check:
@@ -867,7 +835,6 @@ def interact(page, run):
     order(page, "attention")
     controls(page, run)
     divisors(page, run)
-    strip(page)
     histogram(page, run)
     at_that_step(page, run)
     links(page, run)
@@ -895,7 +862,6 @@ def sweep(browser, name, section, settings):
     page = Page(browser, os.path.abspath(f"{name}/report.html"))
     order(page, "attention")
     sweep_words(page, page.path)
-    guided(page)
     sweep_page(page, settings)
     one_screen(page, settings)
     page.finish(2e6)
@@ -951,21 +917,6 @@ def stopped(browser):
         page.finish(1e6)
 
 
-def theory(browser):
-    """The page of random queries and keys: a tick at each d_k, and no word beside or below an axis on another."""
-    os.makedirs("theory", exist_ok=True)
-    with open("theory/theory.csv", "w") as file:
-        file.write(train("theory", "--d-k", "16,64,256", "--samples", "200", "--csv"))
-    train("report", "theory")
-    page = Page(browser, os.path.abspath("theory/report.html"))
-    page.check("d_k 16 to 256" in page.text("#title"), f"the title: {page.text('#title')}")
-    page.equal(len(page.all("#figures svg")), 5, "figures")
-    for words in page.js("return [...document.querySelectorAll('#figures svg')].map(s => [...s.querySelectorAll('text')].map(t => t.textContent))"):
-        page.check([w for w in words if w in ("16", "64", "256")][:3] == ["16", "64", "256"], f"ticks where data are: {words}")
-    page.equal(overlaps(page, "#figures svg"), [], "words of axes that touch")
-    page.finish(1e6)
-
-
 def overlaps(page, selector):
     """Pairs of words in a drawing of which one covers a part of the other."""
     return page.js("""return [...document.querySelectorAll(arguments[0])].flatMap(svg => {
@@ -993,7 +944,6 @@ def main(browser, wanted):
         "compare": lambda: compare(browser, "default", "softcap", "recall"),
         "damaged": lambda: damaged(browser, make("default") + "/report.html"),
         "lookalike": lambda: like_a_header(browser, make("default")),
-        "theory": lambda: theory(browser),
         "unscripted": lambda: unscripted(browser, make("default") + "/report.html"),
         # Its page is as large as that of the config itself, whose steps take longer.
         "standard": lambda: run_page(browser, "standard", "train.batch=1", "eval.batches=2", "model.d_model=32",

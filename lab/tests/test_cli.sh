@@ -464,14 +464,6 @@ for words in "" --all; do
         "$(sed 's/ ±[^ ]*//g' "$said/out" | awk '$1 ~ /^(none|2?sqrt_dk|dk)$/ && NF >= 4 { printf "%s ", $4 }')"
 done
 check "written by theory" "" "$(listing | diff "$said/before" -)"
-mkdir theory && cp "$said/theory" theory/theory.csv
-ends 0 "$train" report theory
-says '^page to look at: theory/report.html$'
-check "theory.csv on its page" "$(cat theory/theory.csv)" \
-    "$(printf '%b' "$(sed -n 's/.*"theory": *"\([^"]*\)".*/\1/p' theory/report.html)")"
-echo '{"program": "sqrtdk", "seed": 1}' >theory/run.json # as sqrtdk 0.6.0 wrote it
-ends 0 "$train" report theory
-check "figures of the page, written again" "$(grep -c '"kind": *"theory"' theory/report.html)" 1
 for list in '' ',' '1,' ',1' 0 -4 '1,,2' '1,x' 4x '1 2' 65537 9999999999999999999999; do
     refuses 2 "--d-k takes whole numbers .* not \"$list\"" "$train" theory --d-k="$list"
 done

@@ -3,6 +3,7 @@
 #include "training.h"
 
 #include "lab/live/live.h"
+#include "lab/report/report.h"
 #include "lab/why/why.h"
 
 /* The config of a tiny model with a line more, which may begin another section. */
@@ -244,6 +245,65 @@ static void errors_are_named(void) {
     assert_refused("learns its scale", live_attention(live, "The ferry", 2));
 }
 
+/* Adds a model's run, called by its directory, to those that another model compares. */
+static void join(Live *to, Live *live, const char *directory) {
+    static const char *const NAMES[] = {"config.ini", "metrics.csv", "attention.csv"};
+    const char *texts[3];
+    size_t count;
+    const LiveFile *files = live_files(live, &count);
+    for (size_t i = 0; i < 3 * count; i++)
+        if (strcmp(files[i / 3].name, NAMES[i % 3]) == 0) texts[i % 3] = files[i / 3].bytes;
+    live_join(to, in(directory), texts[0], texts[1], texts[2]);
+}
+
+/* Asserts that the model says of runs what a report says of the directories that they are called by. */
+static void same_comparison(Live *live, const char *const *runs, size_t count) {
+    char paths[8][128];
+    const char *directories[8];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s", in(runs[i]));
+        directories[i] = paths[i];
+    }
+    const Json *page = report_run_data(directories, count);
+    const char *said = live_compared(live);
+    assert_non_null(strstr(said, "nats per"));
+    assert_string_equal(said, js_as_text(js_get(page, "why")));
+}
+
+/* Runs of several models are compared as a report compares their directories. One that has not finished is in no mean.
+ */
+static void models_are_compared(void) {
+    static const char *const RUNS[] = {"scaled", "undivided", "steered", "paused"};
+    static const char *const MORE[] = {"", "[attention]\nscale_divisor = none\n", "[eval]\nbatches = 3\n",
+                                       "[attention]\nscale_divisor = dk\n"};
+    Live *first = live_make(tiny(""), NULL);
+    for (size_t i = 0; i < COUNT_OF(RUNS); i++) {
+        Live *live = live_make(tiny(MORE[i]), NULL);
+        for (size_t step = 0; step < (i == 3 ? 7 : 12); step++) {
+            if (i == 2 && step == 5) live_divide(live, 20);
+            live_step(live);
+        }
+        write_run(live, RUNS[i]);
+        join(first, live, RUNS[i]);
+        if (i == 1) {
+            same_comparison(first, RUNS, 2);
+            join(first, live, RUNS[1]);
+        }
+        live_free(live);
+    }
+    assert_refused("lr takes", live_join(first, "a", "[train]\nlr = 0\n", "", ""));
+    assert_refused("metrics.csv is damaged", live_join(first, "a", tiny(""), "", ""));
+    same_comparison(first, RUNS + 1, 3);
+    assert_string_equal(live_compared(first), "None of the 0 runs has finished with a validation loss.");
+    live_free(first);
+    first = live_make(tiny("[data]\ntask = recall\nrecall_pairs = 3\n"), NULL); /* without baselines */
+    while (live_steps(first) < live_last(first)) live_step(first);
+    write_run(first, "recall");
+    join(first, first, "recall");
+    join(first, first, "recall");
+    same_comparison(first, (const char *const[]){"recall", "recall"}, 2);
+}
+
 /* Makes errors, each after calls that keep something: moves, texts, files, snapshots and a checkpoint. */
 static void make_errors(Live *live) {
     static const double RATES[] = {-1, NAN, INFINITY};
@@ -284,6 +344,6 @@ static void errors_change_nothing(void) {
 int main(void) {
     return RUN_TESTS(TRAINING_TEST(trains_as_the_program), TRAINING_TEST(rates_are_those_of_a_config),
                      TRAINING_TEST(attention_of_a_text), TRAINING_TEST(errors_are_named),
-                     TRAINING_TEST(errors_change_nothing), TRAINING_TEST(run_is_resumed),
-                     TRAINING_TEST(steering_is_recorded));
+                     TRAINING_TEST(errors_change_nothing), TRAINING_TEST(models_are_compared),
+                     TRAINING_TEST(run_is_resumed), TRAINING_TEST(steering_is_recorded));
 }

@@ -44,16 +44,14 @@ static double loss_at(const Ranking *r, size_t at) { return mean_of(r->setting[a
 static bool all_equal(const Ranking *r) { return r->count > 1 && loss_at(r, 0) == loss_at(r, r->count - 1); }
 
 void why_baselines(const Sweep *s, double losses[NGRAM_ORDERS]) {
-    double first[NGRAM_ORDERS] = {NAN};
-    bool found = false;
+    const double *first = NULL;
+    bool same = true;
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (!(run->measured[MEASURE_STEPS] >= 0)) continue;
-        run_ngram_losses(run->directory, losses);
-        if (!found) memcpy(first, losses, sizeof first);
-        found = memcmp(first, losses, sizeof first) == 0;
-        if (!found) break;
+        if (!first) first = run->baselines;
+        same = same && memcmp(first, run->baselines, sizeof run->baselines) == 0;
     }
-    for (size_t i = 0; i < NGRAM_ORDERS; i++) losses[i] = found ? first[i] : (double)NAN;
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) losses[i] = first && same ? first[i] : (double)NAN;
 }
 
 static void rank(Ranking *r, const Sweep *s) {
