@@ -6,7 +6,7 @@
 #include "model/attention_stages.h"
 
 static const real ZERO = 0;
-static const Lanes LANE_INDEX = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const real LANE_INDEX[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 /* The sink's score for a head; NULL where there is no sink. */
 static const real *sink_of(const AttentionArrays *l, size_t head) {
@@ -16,15 +16,20 @@ static const real *sink_of(const AttentionArrays *l, size_t head) {
 
 /* Zeros from a row's entry `from` to `to`, both multiples of LANES. */
 static inline __attribute__((always_inline)) void clear(real *row, size_t from, size_t to) {
-    for (size_t j = from; j < to; j += LANES) *(Lanes *)(row + j) = (Lanes){0};
+    for (size_t j = from; j < to; j += LANES) lanes_store(row + j, lanes_of(0));
 }
 
 /* Fills up the last vector of a row of n entries. All of it is written, since n differs from row to row: a loop over
    the rest would take as long as a row's exponentials. */
 static inline __attribute__((always_inline)) void fill_up(real *row, size_t n, real value) {
-    Lanes *last = (Lanes *)(row + whole_lanes(n) - LANES), rest = value - (Lanes){0};
-    const LaneMask is_rest = LANE_INDEX >= (real)(n - (whole_lanes(n) - LANES));
-    lanes_replace(last, &is_rest, &rest);
+    const size_t at = whole_lanes(n) - LANES;
+    const Lanes index = lanes_at(LANE_INDEX), rest = lanes_of(value);
+    Lanes last = lanes_at(row + at);
+    EACH_PART(p) {
+        const VectorMask is_rest = index.part[p] >= (real)(n - at);
+        vector_replace(&last.part[p], &is_rest, &rest.part[p]);
+    }
+    lanes_store(row + at, last);
 }
 
 MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, const real *sink, const QueryTile *t) {
@@ -64,13 +69,13 @@ real softmax_forward(real *panel, const Head *h, const QueryTile *t) {
 /* Returns sum_j p_j mask_j dp_j; mask NULL: 1. */
 static inline __attribute__((always_inline)) real sum_over_keys(const real *p, const real *mask, const real *dp,
                                                                 size_t whole) {
-    Lanes sum = {0};
+    Lanes sum = lanes_of(0);
     for (size_t j = 0; j < whole; j += LANES) {
-        Lanes weight = *(const Lanes *)(p + j);
-        if (mask) weight *= *(const Lanes *)(mask + j);
-        sum += weight * *(const Lanes *)(dp + j);
+        const Lanes right = lanes_at(dp + j), factor = mask ? lanes_at(mask + j) : lanes_of(1);
+        const Lanes weight = lanes_at(p + j);
+        EACH_PART(v) sum.part[v] += weight.part[v] * factor.part[v] * right.part[v];
     }
-    return lanes_sum(&sum);
+    return lanes_sum(sum);
 }
 
 /* One row: the weights p become p times the mask, and dp becomes ds = p (dp mask - delta). */

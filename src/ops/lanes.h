@@ -59,69 +59,98 @@ static inline __attribute__((always_inline)) float tanh_real(float x) {
 
 enum { LANES = 16 };
 
-/* A vector of LANES numbers, which may begin anywhere in an array. */
-typedef real Lanes __attribute__((vector_size(LANES * sizeof(real)), aligned(sizeof(real)), may_alias));
+/* A vector that registers of AVX2 can hold, elsewhere one of 16 bytes, as in NEON and WebAssembly; it may begin
+   anywhere in an array. gcc keeps wider ones in memory. With AVX-512 two halves take as long as a whole: sums wait for
+   the sum before. */
+#ifdef __x86_64__
+enum { VECTOR_BYTES = 32 };
+#else
+enum { VECTOR_BYTES = 16 };
+#endif
+typedef real Vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
+typedef __typeof__((Vector){0} > (Vector){0}) VectorMask;
+enum { VECTOR = VECTOR_BYTES / sizeof(real), VECTORS = LANES / VECTOR };
+
+/* LANES numbers. */
+typedef struct {
+    Vector part[VECTORS];
+} Lanes;
+
+/* Goes through the parts of lanes. */
+#define EACH_PART(p) UNROLLED for (size_t p = 0; p < VECTORS; p++)
+
+static inline __attribute__((always_inline)) Lanes lanes_of(real value) {
+    Lanes lanes = {0};
+    EACH_PART(p) lanes.part[p] = value - (Vector){0};
+    return lanes;
+}
+static inline __attribute__((always_inline)) Lanes lanes_at(const real *x) {
+    Lanes lanes;
+    EACH_PART(p) lanes.part[p] = *(const Vector *)(x + p * VECTOR);
+    return lanes;
+}
+static inline __attribute__((always_inline)) void lanes_store(real *x, Lanes lanes) {
+    EACH_PART(p) * (Vector *)(x + p * VECTOR) = lanes.part[p];
+}
 
 /* The sum of the lanes: their upper half is added to the lower, until one lane is left. */
-static inline __attribute__((always_inline)) real lanes_sum(const Lanes *lanes) {
-    real lane[LANES];
-    *(Lanes *)lane = *lanes;
+static inline __attribute__((always_inline)) real lanes_sum(Lanes lanes) {
+    real lane[VECTOR];
     UNROLLED
-    for (size_t half = LANES / 2; half > 0; half /= 2)
+    for (size_t half = VECTORS / 2; half > 0; half /= 2)
+        for (size_t p = 0; p < half; p++) lanes.part[p] += lanes.part[p + half];
+    *(Vector *)lane = lanes.part[0];
+    UNROLLED
+    for (size_t half = VECTOR / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) lane[l] += lane[l + half];
     return lane[0];
 }
 
-/* Sets `lanes` to the n entries at x. If n is less than LANES, the other lanes become `rest`. A loop over single
-   entries at the end of a row would be wrong here: the compiler may make vectors of some entries, and this choice
-   decides which products are fused with the sums they are added to. */
-static inline __attribute__((always_inline)) void lanes_load(Lanes *lanes, const real *x, size_t n, real rest) {
-    if (n >= LANES) {
-        *lanes = *(const Lanes *)x;
-    } else {
-        *lanes = rest - (Lanes){0};
-        memcpy(lanes, x, n * sizeof *x);
-    }
+/* Copies the n entries at x, fewer than LANES, to `last` (LANES), whose other entries become `rest`, and returns that.
+   A loop over single entries at the end of a row would be wrong here: the compiler may make vectors of some entries,
+   and this choice decides which products are fused with the sums they are added to. */
+static inline __attribute__((always_inline)) const real *lanes_last(real *last, const real *x, size_t n, real rest) {
+    for (size_t l = 0; l < LANES; l++) last[l] = rest;
+    memcpy(last, x, n * sizeof *x);
+    return last;
 }
 
-typedef __typeof__((Lanes){0} > (Lanes){0}) LaneMask;
+/* y becomes x where the mask is set, and stays elsewhere. */
+static inline __attribute__((always_inline)) void vector_replace(Vector *y, const VectorMask *mask, const Vector *x) {
+    *y = (Vector)((*mask & (VectorMask)*x) | (~*mask & (VectorMask)*y));
+}
 
-/* y becomes x in the lanes where the mask is set, and stays in the others. */
-static inline __attribute__((always_inline)) void lanes_replace(Lanes *y, const LaneMask *mask, const Lanes *x) {
-    *y = (Lanes)((*mask & (LaneMask)*x) | (~*mask & (LaneMask)*y));
+static inline __attribute__((always_inline)) void lanes_raise(Lanes *largest, const real *x) {
+    const Lanes next = lanes_at(x);
+    EACH_PART(p) {
+        const VectorMask is_larger = next.part[p] > largest->part[p];
+        vector_replace(&largest->part[p], &is_larger, &next.part[p]);
+    }
 }
 
 /* max_j x_j over n entries, -INFINITY for none; a NaN is ignored. */
 static inline __attribute__((always_inline)) real lanes_maximum(const real *x, size_t n) {
-    Lanes largest = -(real)INFINITY - (Lanes){0};
-    real lane[LANES], maximum = -(real)INFINITY;
+    Lanes largest = lanes_of(-(real)INFINITY);
+    real lane[LANES];
     size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        const Lanes *next = (const Lanes *)(x + j);
-        const LaneMask is_larger = *next > largest;
-        lanes_replace(&largest, &is_larger, next);
-    }
-    for (; j < n; j++) maximum = x[j] > maximum ? x[j] : maximum;
-    *(Lanes *)lane = largest;
+    for (; j + LANES <= n; j += LANES) lanes_raise(&largest, x + j);
+    if (j < n) lanes_raise(&largest, lanes_last(lane, x + j, n - j, -(real)INFINITY));
+    lanes_store(lane, largest);
     UNROLLED
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
-    return lane[0] > maximum ? lane[0] : maximum;
+    return lane[0];
 }
 
 /* y_j = exp(x_j - maximum); returns their sum. y may be x. */
 static inline __attribute__((always_inline)) real lanes_exponentials(real *y, const real *x, size_t n, real maximum) {
-    real lane[LANES] = {0}, sum = 0;
+    Lanes lanes = lanes_of(0);
+    real sum = 0;
     size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        for (size_t l = 0; l < LANES; l++) {
-            real e = exp_real(x[j + l] - maximum);
-            y[j + l] = e;
-            lane[l] += e;
-        }
-    }
-    for (; j < n; j++) sum += y[j] = exp_real(x[j] - maximum);
-    return sum + lanes_sum((const Lanes *)lane);
+    for (size_t i = 0; i < n; i++) y[i] = exp_real(x[i] - maximum);
+    for (; j + LANES <= n; j += LANES) EACH_PART(p) lanes.part[p] += *(const Vector *)(y + j + p * VECTOR);
+    for (; j < n; j++) sum += y[j];
+    return sum + lanes_sum(lanes);
 }
 
 /* y_j *= factor */
@@ -129,34 +158,47 @@ static inline __attribute__((always_inline)) void lanes_scale(real *y, size_t n,
     for (size_t j = 0; j < n; j++) y[j] *= factor;
 }
 
+/* Adds to the lanes of a sum x_j y_j, x_j, or (x_j - mean)^2, for LANES entries. */
+static inline __attribute__((always_inline)) void lanes_add_products(Lanes *sum, const real *x, const real *y) {
+    const Lanes a = lanes_at(x), b = lanes_at(y);
+    EACH_PART(p) sum->part[p] += a.part[p] * b.part[p];
+}
+static inline __attribute__((always_inline)) void lanes_add(Lanes *sum, const real *x) {
+    const Lanes a = lanes_at(x);
+    EACH_PART(p) sum->part[p] += a.part[p];
+}
+static inline __attribute__((always_inline)) void lanes_add_squares(Lanes *sum, const real *x, real mean) {
+    Lanes a = lanes_at(x);
+    EACH_PART(p) a.part[p] -= mean;
+    EACH_PART(p) sum->part[p] += a.part[p] * a.part[p];
+}
+
 /* sum_j x_j y_j */
 static inline __attribute__((always_inline)) real lanes_dot(const real *x, const real *y, size_t n) {
-    Lanes sum = {0}, a, b;
-    for (size_t j = 0; j < n; j += LANES) {
-        lanes_load(&a, x + j, n - j, 0);
-        lanes_load(&b, y + j, n - j, 0);
-        sum += a * b;
-    }
-    return lanes_sum(&sum);
+    Lanes sum = lanes_of(0);
+    real last_x[LANES], last_y[LANES];
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) lanes_add_products(&sum, x + j, y + j);
+    if (j < n) lanes_add_products(&sum, lanes_last(last_x, x + j, n - j, 0), lanes_last(last_y, y + j, n - j, 0));
+    return lanes_sum(sum);
 }
 
 /* sum_j x_j */
 static inline __attribute__((always_inline)) real lanes_total(const real *x, size_t n) {
-    Lanes sum = {0}, a;
-    for (size_t j = 0; j < n; j += LANES) {
-        lanes_load(&a, x + j, n - j, 0);
-        sum += a;
-    }
-    return lanes_sum(&sum);
+    Lanes sum = lanes_of(0);
+    real last[LANES];
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) lanes_add(&sum, x + j);
+    if (j < n) lanes_add(&sum, lanes_last(last, x + j, n - j, 0));
+    return lanes_sum(sum);
 }
 
 /* sum_j (x_j - mean)^2 */
 static inline __attribute__((always_inline)) real lanes_squares(const real *x, real mean, size_t n) {
-    Lanes sum = {0}, a;
-    for (size_t j = 0; j < n; j += LANES) {
-        lanes_load(&a, x + j, n - j, mean);
-        a -= mean;
-        sum += a * a;
-    }
-    return lanes_sum(&sum);
+    Lanes sum = lanes_of(0);
+    real last[LANES];
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) lanes_add_squares(&sum, x + j, mean);
+    if (j < n) lanes_add_squares(&sum, lanes_last(last, x + j, n - j, mean), mean);
+    return lanes_sum(sum);
 }
