@@ -110,47 +110,50 @@ static inline __attribute__((always_inline)) real lanes_sum(Lanes lanes) {
    A loop over single entries at the end of a row would be wrong here: the compiler may make vectors of some entries,
    and this choice decides which products are fused with the sums they are added to. */
 static inline __attribute__((always_inline)) const real *lanes_last(real *last, const real *x, size_t n, real rest) {
-    for (size_t l = 0; l < LANES; l++) last[l] = rest;
-    memcpy(last, x, n * sizeof *x);
+    for (size_t l = 0; l < LANES; l++) last[l] = l < n ? x[l] : rest;
     return last;
 }
 
-/* y becomes x where the mask is set, and stays elsewhere. */
-static inline __attribute__((always_inline)) void vector_replace(Vector *y, const VectorMask *mask, const Vector *x) {
-    *y = (Vector)((*mask & (VectorMask)*x) | (~*mask & (VectorMask)*y));
-}
-
+/* Raises each of LANES maxima to the entry at x, if that is larger. */
 static inline __attribute__((always_inline)) void lanes_raise(Lanes *largest, const real *x) {
     const Lanes next = lanes_at(x);
     EACH_PART(p) {
         const VectorMask is_larger = next.part[p] > largest->part[p];
-        vector_replace(&largest->part[p], &is_larger, &next.part[p]);
+        largest->part[p] =
+            (Vector)((is_larger & (VectorMask)next.part[p]) | (~is_larger & (VectorMask)largest->part[p]));
     }
 }
 
-/* max_j x_j over n entries, -INFINITY for none; a NaN is ignored. */
-static inline __attribute__((always_inline)) real lanes_maximum(const real *x, size_t n) {
-    Lanes largest = lanes_of(-(real)INFINITY);
+/* The largest of the lanes. */
+static inline __attribute__((always_inline)) real lanes_largest(Lanes lanes) {
     real lane[LANES];
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) lanes_raise(&largest, x + j);
-    if (j < n) lanes_raise(&largest, lanes_last(lane, x + j, n - j, -(real)INFINITY));
-    lanes_store(lane, largest);
+    lanes_store(lane, lanes);
     UNROLLED
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
     return lane[0];
 }
 
-/* y_j = exp(x_j - maximum); returns their sum. y may be x. */
-static inline __attribute__((always_inline)) real lanes_exponentials(real *y, const real *x, size_t n, real maximum) {
-    Lanes lanes = lanes_of(0);
-    real sum = 0;
+/* max_j x_j over n entries, -INFINITY for none; a NaN is ignored. */
+static inline __attribute__((always_inline)) real lanes_maximum(const real *x, size_t n) {
+    Lanes largest = lanes_of(-(real)INFINITY);
+    real last[LANES];
     size_t j = 0;
-    for (size_t i = 0; i < n; i++) y[i] = exp_real(x[i] - maximum);
-    for (; j + LANES <= n; j += LANES) EACH_PART(p) lanes.part[p] += *(const Vector *)(y + j + p * VECTOR);
-    for (; j < n; j++) sum += y[j];
-    return sum + lanes_sum(lanes);
+    for (; j + LANES <= n; j += LANES) lanes_raise(&largest, x + j);
+    if (j < n) lanes_raise(&largest, j > 0 ? x + n - LANES : lanes_last(last, x, n, -(real)INFINITY));
+    return lanes_largest(largest);
+}
+
+/* y_j = exp(x_j - maximum). y may be x. */
+static inline __attribute__((always_inline)) void lanes_exponentials(real *y, const real *x, size_t n, real maximum) {
+    for (size_t j = 0; j < n; j++) y[j] = exp_real(x[j] - maximum);
+}
+
+/* Multiplies LANES entries at y. */
+static inline __attribute__((always_inline)) void lanes_multiply(real *y, real factor) {
+    Lanes lanes = lanes_at(y);
+    EACH_PART(p) lanes.part[p] *= factor;
+    lanes_store(y, lanes);
 }
 
 /* y_j *= factor */
