@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/real.h"
 
@@ -106,11 +105,13 @@ static inline __attribute__((always_inline)) real lanes_sum(Lanes lanes) {
     return lane[0];
 }
 
-/* Copies the n entries at x, fewer than LANES, to `last` (LANES), whose other entries become `rest`, and returns that.
-   A loop over single entries at the end of a row would be wrong here: the compiler may make vectors of some entries,
-   and this choice decides which products are fused with the sums they are added to. */
-static inline __attribute__((always_inline)) const real *lanes_last(real *last, const real *x, size_t n, real rest) {
-    for (size_t l = 0; l < LANES; l++) last[l] = l < n ? x[l] : rest;
+/* Returns where LANES entries of a row of n are, from j on: in the row or, at its end, in `last` (LANES), followed by
+   `rest`. A loop over single entries at the end would be wrong here: the compiler may make vectors of some entries, and
+   this choice decides which products are fused with the sums they are added to. */
+static inline __attribute__((always_inline)) const real *lanes_from(const real *x, size_t j, size_t n, real *last,
+                                                                    real rest) {
+    if (n - j >= LANES) return x + j;
+    for (size_t l = 0; l < LANES; l++) last[l] = l < n - j ? x[j + l] : rest;
     return last;
 }
 
@@ -138,9 +139,8 @@ static inline __attribute__((always_inline)) real lanes_largest(Lanes lanes) {
 static inline __attribute__((always_inline)) real lanes_maximum(const real *x, size_t n) {
     Lanes largest = lanes_of(-(real)INFINITY);
     real last[LANES];
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) lanes_raise(&largest, x + j);
-    if (j < n) lanes_raise(&largest, j > 0 ? x + n - LANES : lanes_last(last, x, n, -(real)INFINITY));
+    for (size_t j = 0; j + LANES <= n; j += LANES) lanes_raise(&largest, x + j);
+    lanes_raise(&largest, n >= LANES ? x + n - LANES : lanes_from(x, 0, n, last, -(real)INFINITY));
     return lanes_largest(largest);
 }
 
@@ -161,29 +161,21 @@ static inline __attribute__((always_inline)) void lanes_scale(real *y, size_t n,
     for (size_t j = 0; j < n; j++) y[j] *= factor;
 }
 
-/* Adds to the lanes of a sum x_j y_j, x_j, or (x_j - mean)^2, for LANES entries. */
-static inline __attribute__((always_inline)) void lanes_add_products(Lanes *sum, const real *x, const real *y) {
-    const Lanes a = lanes_at(x), b = lanes_at(y);
-    EACH_PART(p) sum->part[p] += a.part[p] * b.part[p];
-}
-static inline __attribute__((always_inline)) void lanes_add(Lanes *sum, const real *x) {
-    const Lanes a = lanes_at(x);
-    EACH_PART(p) sum->part[p] += a.part[p];
-}
-static inline __attribute__((always_inline)) void lanes_add_squares(Lanes *sum, const real *x, real mean) {
-    Lanes a = lanes_at(x);
-    EACH_PART(p) a.part[p] -= mean;
-    EACH_PART(p) sum->part[p] += a.part[p] * a.part[p];
-}
-
 /* sum_j x_j y_j */
 static inline __attribute__((always_inline)) real lanes_dot(const real *x, const real *y, size_t n) {
     Lanes sum = lanes_of(0);
     real last_x[LANES], last_y[LANES];
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) lanes_add_products(&sum, x + j, y + j);
-    if (j < n) lanes_add_products(&sum, lanes_last(last_x, x + j, n - j, 0), lanes_last(last_y, y + j, n - j, 0));
+    for (size_t j = 0; j < n; j += LANES) {
+        const Lanes a = lanes_at(lanes_from(x, j, n, last_x, 0)), b = lanes_at(lanes_from(y, j, n, last_y, 0));
+        EACH_PART(p) sum.part[p] += a.part[p] * b.part[p];
+    }
     return lanes_sum(sum);
+}
+
+/* Adds LANES entries at x to the lanes of a sum. */
+static inline __attribute__((always_inline)) void lanes_add(Lanes *sum, const real *x) {
+    const Lanes a = lanes_at(x);
+    EACH_PART(p) sum->part[p] += a.part[p];
 }
 
 /* sum_j x_j */
@@ -192,7 +184,7 @@ static inline __attribute__((always_inline)) real lanes_total(const real *x, siz
     real last[LANES];
     size_t j = 0;
     for (; j + LANES <= n; j += LANES) lanes_add(&sum, x + j);
-    if (j < n) lanes_add(&sum, lanes_last(last, x + j, n - j, 0));
+    if (j < n) lanes_add(&sum, lanes_from(x, j, n, last, 0));
     return lanes_sum(sum);
 }
 
@@ -200,8 +192,10 @@ static inline __attribute__((always_inline)) real lanes_total(const real *x, siz
 static inline __attribute__((always_inline)) real lanes_squares(const real *x, real mean, size_t n) {
     Lanes sum = lanes_of(0);
     real last[LANES];
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) lanes_add_squares(&sum, x + j, mean);
-    if (j < n) lanes_add_squares(&sum, lanes_last(last, x + j, n - j, mean), mean);
+    for (size_t j = 0; j < n; j += LANES) {
+        Lanes a = lanes_at(lanes_from(x, j, n, last, mean));
+        EACH_PART(p) a.part[p] -= mean;
+        EACH_PART(p) sum.part[p] += a.part[p] * a.part[p];
+    }
     return lanes_sum(sum);
 }

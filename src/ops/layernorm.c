@@ -21,30 +21,19 @@ MULTIVERSIONED void layernorm_forward(real *y, real *mean, real *rstd, const rea
     }
 }
 
-/* Adds LANES entries of g = dy gamma and of g (x - mean) to their sums. */
-static inline __attribute__((always_inline)) void add_backward(Lanes *sum_g, Lanes *sum_gx, const real *dy,
-                                                               const real *gamma, const real *x, real mean) {
-    Lanes g = lanes_at(dy), centered = lanes_at(x);
-    const Lanes scale = lanes_at(gamma);
-    EACH_PART(p) g.part[p] *= scale.part[p];
-    EACH_PART(p) centered.part[p] -= mean;
-    EACH_PART(p) sum_g->part[p] += g.part[p];
-    EACH_PART(p) sum_gx->part[p] += g.part[p] * centered.part[p];
-}
-
 /* With g = dy gamma: dx = rstd (g - mean(g) - xhat mean(g xhat)), plus residual. */
 static inline __attribute__((always_inline)) void backward_row(real *dx, const real *residual, const real *dy,
                                                                const real *x, const real *gamma, real mean, real rstd,
                                                                size_t C) {
     Lanes lanes_g = lanes_of(0), lanes_gx = lanes_of(0);
     real last[3][LANES];
-    size_t begun = 0;
-    for (; begun + LANES <= C; begun += LANES)
-        add_backward(&lanes_g, &lanes_gx, dy + begun, gamma + begun, x + begun, mean);
-    if (begun < C) {
-        const size_t left = C - begun;
-        add_backward(&lanes_g, &lanes_gx, lanes_last(last[0], dy + begun, left, 0),
-                     lanes_last(last[1], gamma + begun, left, 0), lanes_last(last[2], x + begun, left, mean), mean);
+    for (size_t c = 0; c < C; c += LANES) {
+        const Lanes scale = lanes_at(lanes_from(gamma, c, C, last[0], 0));
+        Lanes g = lanes_at(lanes_from(dy, c, C, last[1], 0)), centered = lanes_at(lanes_from(x, c, C, last[2], mean));
+        EACH_PART(p) g.part[p] *= scale.part[p];
+        EACH_PART(p) centered.part[p] -= mean;
+        EACH_PART(p) lanes_g.part[p] += g.part[p];
+        EACH_PART(p) lanes_gx.part[p] += g.part[p] * centered.part[p];
     }
     const real mean_g = lanes_sum(lanes_g) / (real)C, mean_gx = lanes_sum(lanes_gx) * rstd / (real)C;
     if (residual)
