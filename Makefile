@@ -11,6 +11,7 @@
 # make fuzz SECONDS=5 each parser of a file under libFuzzer that long (needs clang);  make torture  failing calls and kills
 # make analyze        what gcc's -fanalyzer remarks (minutes; see docs/reliability.md)
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
+# make CPU=avx2 [bits]           without instructions above AVX2, which most laptops lack: what they run, on any machine
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make uninstall     make dist     make clean
 # make V=1            any of these with whole commands
@@ -40,11 +41,12 @@ HARDENING := $(if $(SANITIZER)$(COVERAGE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$
 HARDENING_LDFLAGS := $(if $(HOMEBREW),,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
 LANGUAGE := -std=gnu11 -D_GNU_SOURCE -DOPENBLAS='"$(OPENBLAS)"' -fopenmp -Isrc \
 	-isystem $(patsubst -I%,%,$(firstword $(STB))) $(patsubst -I%,-isystem %,$(foreach l,$(LIBRARIES) cmocka,$(call pkg,--cflags-only-I $(l))))
-ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(HARDENING) $(CFLAGS) -MMD -MP
+$(if $(filter-out avx2,$(CPU)),$(error CPU=$(CPU): only avx2 is known))
+ALL_CFLAGS = $(LANGUAGE) $(CPU:avx2=-DAVX2_ALONE) $(WARNINGS) $(OPTIMISE) $(HARDENING) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -fopenmp $(HARDENING_LDFLAGS) $(LDFLAGS)
 LDLIBS := $(call pkg,--libs jansson) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm -ldl
 CMOCKA := $(or $(call pkg,--libs cmocka),-lcmocka)
-BUILD := build/$(notdir $(lastword $(filter-out -%,$(CC))))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)
+BUILD := build/$(notdir $(lastword $(filter-out -%,$(CC))))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)$(CPU:%=-%)
 # The trainer is train.c and src/; lab/ stands on it, and can be left out. lab/bench has programs of their own.
 TRAINER := $(wildcard src/*/*.c src/*/*.S)
 LAB := $(filter-out lab/bench/% lab/tests/%,$(wildcard lab/*.c lab/*/*.c lab/*/*.S))

@@ -8,7 +8,10 @@ run. Prints a table in Markdown with ratios, and the machine.
 Every peer is a process that keeps its model; in each round each of them trains for some seconds, and ours is started
 anew. Figures are medians over all steps but the first round's, in which things are compiled and warmed up; ratios are
 those of medians. Memory is the largest resident set of the process. A peer that is not installed is left out, and
-said so; none of this is needed for anything else."""
+said so; none of this is needed for anything else.
+
+With --cpu avx2 nobody has instructions above AVX2: ./train is one of make CPU=avx2, and the peers' libraries, and the
+OpenBLAS of the peak, are told so."""
 
 import argparse
 import configparser
@@ -32,21 +35,29 @@ PEERS = {  # name -> program, variant, Python module it needs, whether it comput
 }
 
 
-def environment(threads):
+HELD = {  # what holds oneDNN and ATen (PyTorch), XLA (JAX) and OpenBLAS to a processor's instructions
+    None: {},
+    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+             "OPENBLAS_CORETYPE": "Haswell"},
+}
+
+
+def environment(threads, cpu):
     """Without what a shell says of threads: OMP_WAIT_POLICY=passive costs PyTorch a quarter of its speed, and us none."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "OMP_", "GOMP_", "KMP_", "MKL_"))}
-    env["OMP_NUM_THREADS"] = str(threads)
-    return env
+    return env | {"OMP_NUM_THREADS": str(threads)} | HELD[cpu]
 
 
-def dry_run(train, config, settings):
+def dry_run(train, config, settings, cpu):
     """The config with every key, and the number of parameters."""
     command = [train, config, "--dry-run", *settings]
     if not os.access(train, os.X_OK):
         sys.exit(f"compare.py: no program {train}: run make, and this in its directory, or name it with --train")
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(1))
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(1, cpu))
     if done.returncode != 0:
         sys.exit(done.stderr.strip())
+    if cpu and f"kernels for {cpu.upper()}" not in done.stdout:
+        sys.exit(f"compare.py: {train} is not a program of make CPU={cpu}")
     parser = configparser.ConfigParser()
     parser.read_string(done.stdout)
     resolved = {key: value.strip('"') for section in parser.sections() for key, value in parser[section].items()}
@@ -55,10 +66,10 @@ def dry_run(train, config, settings):
 
 
 class Ours:
-    def __init__(self, train, config, settings, threads, name="sqrtdk", fp32=True):
+    def __init__(self, train, config, settings, threads, cpu, name="sqrtdk", fp32=True):
         self.name, self.fp32 = name, fp32
         self.command = [train, "bench", config, "--json", "--threads", str(threads), *settings]
-        self.env, self.reports = environment(threads), []
+        self.env, self.reports = environment(threads, cpu), []
 
     def round(self, seconds):
         done = subprocess.run([*self.command, "--seconds", str(seconds)], capture_output=True, text=True, env=self.env)
@@ -74,9 +85,9 @@ class Ours:
 
 
 class Peer:
-    def __init__(self, name, settings_file, threads, parameters):
+    def __init__(self, name, settings_file, threads, cpu, parameters):
         program, variant, _, self.fp32 = PEERS[name]
-        env = environment(threads)
+        env = environment(threads, cpu)
         if "jax" in program:  # XLA's threads follow the processors it may use
             cpus = sorted(os.sched_getaffinity(0))[:threads]
             start = lambda: os.sched_setaffinity(0, cpus)
@@ -114,18 +125,18 @@ def installed(module):
 
 def compare(config, options, versions):
     settings = [word for pair in options.set for word in ("--set", pair)]
-    resolved, parameters = dry_run(options.train, config, settings)
+    resolved, parameters = dry_run(options.train, config, settings, options.cpu)
     if not resolved["corpus"]:  # the built-in one
         resolved["corpus"] = str(HERE.parents[1] / "data" / "sallow_reach.txt")
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump({"config": resolved, "threads": options.threads}, file)
         file.flush()
-        ours = Ours(options.train, config, settings, options.threads)
+        ours = Ours(options.train, config, settings, options.threads, options.cpu)
         chosen = [n for n in PEERS if versions[PEERS[n][2]] and (not options.only or n in options.only)]
         bf16 = [*settings, "--set", "train.precision=bf16"]
-        runners = [ours, Ours(options.train, config, bf16, options.threads, "sqrtdk bf16", False)]
+        runners = [ours, Ours(options.train, config, bf16, options.threads, options.cpu, "sqrtdk bf16", False)]
         for name in chosen:
-            runners.append(Peer(name, file.name, options.threads, parameters))
+            runners.append(Peer(name, file.name, options.threads, options.cpu, parameters))
         for number in range(options.rounds + 1):
             for runner in runners:
                 runner.round(options.seconds)
@@ -169,6 +180,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="beside the one for warming up")
     parser.add_argument("--seconds", type=float, default=5, help="that each trains in a round")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--cpu", choices=[cpu for cpu in HELD if cpu], help="hold all to these instructions")
     parser.add_argument("--only", action="append", choices=list(PEERS), help="this peer (may be repeated)")
     parser.add_argument("--train", default="./train", help="the program to compare with")
     options = parser.parse_args()
@@ -178,8 +190,9 @@ def main():
             print(f"compare.py: no {module}: left out (pip install -r lab/bench/requirements.txt)", file=sys.stderr)
     for config in options.configs:
         compare(config, options, versions)
+    held = f" held to {options.cpu.upper()}" if options.cpu else ""
     names = ", ".join(f"{m} {v}" for m, v in versions.items() if v)
-    print(f"\nMachine: {machine()}, {options.threads} threads of {os.cpu_count()} processors, {platform.platform()}; {names}, "
+    print(f"\nMachine: {machine()}{held}, {options.threads} threads of {os.cpu_count()} processors, {platform.platform()}; {names}, "
           f"Python {platform.python_version()}. * computes its products in bfloat16.")
 
 

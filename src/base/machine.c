@@ -49,6 +49,9 @@ static bool tiles_permitted(void) {
 CpuLevel cpu_level(void) {
     __builtin_cpu_init(); /* reads CPUID, and what the operating system saves */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_BASELINE;
+#ifdef AVX2_ALONE
+    return CPU_AVX2;
+#endif
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
     if (!wide) return CPU_AVX2;

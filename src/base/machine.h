@@ -9,7 +9,8 @@
 typedef enum { CPU_OTHER, CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16, CPU_AMX_BF16 } CpuLevel;
 
 /* Returns the highest level that both the processor and the operating system support, by CPUID: /proc/cpuinfo names
-   instructions that an emulator such as valgrind hides. For AMX asks Linux for permission. */
+   instructions that an emulator such as valgrind hides. For AMX asks Linux for permission. A program of make CPU=avx2
+   goes no higher than CPU_AVX2. */
 CpuLevel cpu_level(void);
 const char *cpu_level_name(CpuLevel level);
 

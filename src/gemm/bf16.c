@@ -1,7 +1,7 @@
 /* Rows of `real` rounded to bf16, and rows of bf16 as `real`. */
 #include "gemm/bf16.h"
 
-#if defined(__x86_64__) && !defined(REAL_DOUBLE)
+#if defined(__x86_64__) && !defined(REAL_DOUBLE) && !defined(AVX2_ALONE)
 #include <immintrin.h>
 
 static bool has_instruction(void) {

@@ -126,6 +126,16 @@ static inline __attribute__((always_inline)) float pair(float even, float odd) {
 }
 
 #ifdef WIDE
+/* 12 sums, 2 and 1 in 16 registers of 8 floats. */
+#define NAME(x) x##_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#define LANES 8
+#define ROWS 6
+#define VECTORS 2
+#define PAIRS 0
+#include "gemm/gemm_kernel.h"
+
+#ifndef AVX2_ALONE
 /* The order that interleaves two vectors of bf16, and the mask of the first n floats of a vector. */
 static const uint16_t ALTERNATE[32]
     __attribute__((aligned(64))) = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
@@ -137,15 +147,6 @@ static const uint16_t ALTERNATE[32]
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define LANES 16
 #define ROWS 12
-#define VECTORS 2
-#define PAIRS 0
-#include "gemm/gemm_kernel.h"
-
-/* 12 sums, 2 and 1 in 16 registers of 8 floats. */
-#define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2,fma")))
-#define LANES 8
-#define ROWS 6
 #define VECTORS 2
 #define PAIRS 0
 #include "gemm/gemm_kernel.h"
@@ -174,6 +175,7 @@ static const struct {
 #define VECTORS 2
 #define PAIRS 1
 #include "gemm/gemm_kernel.h"
+#endif
 #endif
 
 /* On any processor. 8 sums, 2 vectors of B and 1 of A in 16 registers of 4 floats: with more sums WebAssembly's
@@ -209,6 +211,8 @@ static const struct {
 } KERNELS[GEMM_AMX_BF16 + 1] = {
 #ifdef WIDE
     [GEMM_AVX2] = {CPU_AVX2, gemm_avx2, pack_avx2},
+#endif
+#if defined WIDE && !defined AVX2_ALONE
     [GEMM_AVX512] = {CPU_AVX512, gemm_avx512, pack_avx512},
     [GEMM_AVX512_BF16] = {CPU_AVX512_BF16, gemm_avx512bf16, pack_avx512bf16},
     [GEMM_AMX_BF16] = {CPU_AMX_BF16, gemm_amx, pack_amx},

@@ -80,8 +80,8 @@ static inline __attribute__((always_inline)) real additive_score(const real *v, 
     for (; d + LANES <= D; d += LANES)
         for (size_t l = 0; l < LANES; l++) lane[l] += v[d + l] * tanh_real(q[d + l] + k[d + l]);
     for (size_t l = 0; l < D - d; l++) last[l] = v[d + l] * tanh_real(q[d + l] + k[d + l]);
-    const Lanes sum = *(const Lanes *)lane + *(const Lanes *)last;
-    return lanes_sum(&sum);
+    for (size_t l = 0; l < LANES; l++) lane[l] += last[l];
+    return lanes_sum(lanes_at(lane));
 }
 
 MULTIVERSIONED static void additive_forward(real *panel, const real *v, const Head *h, const QueryTile *t,

@@ -6,7 +6,6 @@
 #include "model/attention_stages.h"
 
 static const real ZERO = 0;
-static const Lanes LANE_INDEX = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 /* The sink's score for a head; NULL where there is no sink. */
 static const real *sink_of(const AttentionArrays *l, size_t head) {
@@ -14,17 +13,37 @@ static const real *sink_of(const AttentionArrays *l, size_t head) {
     return sink == SINK_ONE ? &ZERO : sink == SINK_LEARNED ? l->parameters[PARAMETER_SINK] + head : NULL;
 }
 
+static const real LANE_INDEX[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 /* Zeros from a row's entry `from` to `to`, both multiples of LANES. */
 static inline __attribute__((always_inline)) void clear(real *row, size_t from, size_t to) {
-    for (size_t j = from; j < to; j += LANES) *(Lanes *)(row + j) = (Lanes){0};
+    for (size_t j = from; j < to; j += LANES) lanes_store(row + j, lanes_of(0));
 }
 
-/* Fills up the last vector of a row of n entries. All of it is written, since n differs from row to row: a loop over
-   the rest would take as long as a row's exponentials. */
-static inline __attribute__((always_inline)) void fill_up(real *row, size_t n, real value) {
-    Lanes *last = (Lanes *)(row + whole_lanes(n) - LANES), rest = value - (Lanes){0};
-    const LaneMask is_rest = LANE_INDEX >= (real)(n - (whole_lanes(n) - LANES));
-    lanes_replace(last, &is_rest, &rest);
+/* The last LANES of a row of n entries, with `rest` beyond them. */
+static inline __attribute__((always_inline)) Lanes last_lanes(const real *row, size_t n, real rest) {
+    const size_t at = whole_lanes(n) - LANES;
+    const Lanes index = lanes_at(LANE_INDEX);
+    const Vector beyond = rest - (Vector){0};
+    Lanes last = lanes_at(row + at);
+    EACH_PART(p) {
+        const VectorMask own = index.part[p] < (real)(n - at);
+        last.part[p] = (Vector)((own & (VectorMask)last.part[p]) | (~own & (VectorMask)beyond));
+    }
+    return last;
+}
+
+/* The largest of a row's n entries. */
+static inline __attribute__((always_inline)) real row_maximum(const real *row, size_t n) {
+    Lanes largest = last_lanes(row, n, -(real)INFINITY);
+    for (size_t j = 0; j + LANES < n; j += LANES) lanes_raise(&largest, row + j);
+    return lanes_largest(largest);
+}
+
+/* Fills up a row of n entries with zeros. All of its last lanes are written, since n differs from row to row: a loop
+   over the rest would take as long as a row's exponentials. */
+static inline __attribute__((always_inline)) void fill_up(real *row, size_t n) {
+    lanes_store(row + whole_lanes(n) - LANES, last_lanes(row, n, 0));
 }
 
 MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, const real *sink, const QueryTile *t) {
@@ -33,14 +52,16 @@ MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, 
     for (size_t r = 0; r < t->count; r++) {
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible);
         real *row = panel + r * t->stride;
-        fill_up(row, visible, -(real)INFINITY);
-        row_max[r] = lanes_maximum(row, whole);
+        row_max[r] = row_maximum(row, visible);
         largest = row_max[r] > largest ? row_max[r] : largest;
         if (sink && *sink > row_max[r]) row_max[r] = *sink;
-        row_sum[r] = lanes_exponentials(row, row, whole, row_max[r]);
+        lanes_exponentials(row, row, whole, row_max[r]); /* also what is beyond the visible keys, whatever it is */
+        fill_up(row, visible);
+        row_sum[r] = lanes_total(row, whole);
         if (sink) row_sum[r] += exp_real(*sink - row_max[r]);
         finite = finite && row_sum[r] < (real)INFINITY;
-        lanes_scale(row, whole, 1 / row_sum[r]);
+        const real factor = 1 / row_sum[r];
+        for (size_t j = 0; j < whole; j += LANES) lanes_multiply(row + j, factor);
         clear(row, whole, t->stride);
     }
     return finite ? largest : (real)NAN;
@@ -64,13 +85,13 @@ real softmax_forward(real *panel, const Head *h, const QueryTile *t) {
 /* Returns sum_j p_j mask_j dp_j; mask NULL: 1. */
 static inline __attribute__((always_inline)) real sum_over_keys(const real *p, const real *mask, const real *dp,
                                                                 size_t whole) {
-    Lanes sum = {0};
+    Lanes sum = lanes_of(0);
     for (size_t j = 0; j < whole; j += LANES) {
-        Lanes weight = *(const Lanes *)(p + j);
-        if (mask) weight *= *(const Lanes *)(mask + j);
-        sum += weight * *(const Lanes *)(dp + j);
+        const Lanes right = lanes_at(dp + j), factor = mask ? lanes_at(mask + j) : lanes_of(1);
+        const Lanes weight = lanes_at(p + j);
+        EACH_PART(v) sum.part[v] += weight.part[v] * factor.part[v] * right.part[v];
     }
-    return lanes_sum(&sum);
+    return lanes_sum(sum);
 }
 
 /* One row: the weights p become p times the mask, and dp becomes ds = p (dp mask - delta). */
@@ -90,9 +111,9 @@ MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, co
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible), i = t->first + r;
         const real maximum = saved->row_max[h->row + i], one_over_sum = 1 / saved->row_sum[h->row + i];
         real *weights = p + r * t->stride, *dp = ds + r * t->stride;
-        fill_up(weights, visible, -(real)INFINITY);
-        fill_up(dp, visible, 0);
+        fill_up(dp, visible);
         for (size_t j = 0; j < whole; j++) weights[j] = exp_real(weights[j] - maximum) * one_over_sum;
+        fill_up(weights, visible);
         const real delta = h->a->bf16 ? sum_over_keys(weights, mask, dp, whole)
                                       : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
         g->delta[i] = delta;

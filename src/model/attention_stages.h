@@ -51,7 +51,7 @@ typedef struct {
     size_t first, count, keys, stride;
 } QueryTile;
 
-/* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */
+/* Rows of a panel are padded to whole lanes, with entries that change no sum. */
 static inline size_t whole_lanes(size_t n) { return n == SIZE_MAX ? n : (n + LANES - 1) / LANES * LANES; }
 
 static inline bool rounds_scores(const AttentionConfig *a) { return a->precision != PRECISION_FP32; }

@@ -13,7 +13,10 @@ MULTIVERSIONED void cross_entropy_forward(real *losses, real *sums, real *logits
         losses[r] = 0;
         if (targets[r] < 0) continue;
         const real target = z[targets[r]], maximum = lanes_maximum(z, V);
-        sums[r] = lanes_exponentials(z, z, V, maximum);
+        sums[r] = 0;
+        lanes_exponentials(z, z, V, maximum);
+        for (size_t v = V / LANES * LANES; v < V; v++) sums[r] += z[v];
+        sums[r] += lanes_total(z, V / LANES * LANES);
         losses[r] = (real)log((double)sums[r]) + (maximum - target);
     }
 }

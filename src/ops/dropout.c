@@ -33,11 +33,13 @@ static inline __attribute__((always_inline)) void fill(real *mask, uint32_t k, u
 #ifdef __x86_64__
 #include <immintrin.h>
 
+#ifndef AVX2_ALONE
 #define NAME(x) x##_avx512
 #define TARGET __attribute__((target("avx512f")))
 #define BYTES 64
 #define MULTIPLY(a, b) _mm512_mul_epu32((__m512i)(a), (__m512i)(b))
 #include "ops/dropout_kernel.h"
+#endif
 
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2")))
@@ -48,10 +50,12 @@ static inline __attribute__((always_inline)) void fill(real *mask, uint32_t k, u
 
 static void mask_tile(const Dropout *dropout, uint64_t row, uint32_t tile, real *restrict mask) {
 #ifdef __x86_64__
+#ifndef AVX2_ALONE
     if (__builtin_cpu_supports("avx512f")) {
         mask_tile_avx512(dropout, row, tile, mask);
         return;
     }
+#endif
     if (__builtin_cpu_supports("avx2")) {
         mask_tile_avx2(dropout, row, tile, mask);
         return;

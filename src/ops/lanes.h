@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/real.h"
 
@@ -59,69 +58,102 @@ static inline __attribute__((always_inline)) float tanh_real(float x) {
 
 enum { LANES = 16 };
 
-/* A vector of LANES numbers, which may begin anywhere in an array. */
-typedef real Lanes __attribute__((vector_size(LANES * sizeof(real)), aligned(sizeof(real)), may_alias));
+/* A vector that registers of AVX2 can hold, elsewhere one of 16 bytes, as in NEON and WebAssembly; it may begin
+   anywhere in an array. gcc keeps wider ones in memory. With AVX-512 two halves take as long as a whole: sums wait for
+   the sum before. */
+#ifdef __x86_64__
+enum { VECTOR_BYTES = 32 };
+#else
+enum { VECTOR_BYTES = 16 };
+#endif
+typedef real Vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
+typedef __typeof__((Vector){0} > (Vector){0}) VectorMask;
+enum { VECTOR = VECTOR_BYTES / sizeof(real), VECTORS = LANES / VECTOR };
+
+/* LANES numbers. */
+typedef struct {
+    Vector part[VECTORS];
+} Lanes;
+
+/* Goes through the parts of lanes. */
+#define EACH_PART(p) UNROLLED for (size_t p = 0; p < VECTORS; p++)
+
+static inline __attribute__((always_inline)) Lanes lanes_of(real value) {
+    Lanes lanes = {0};
+    EACH_PART(p) lanes.part[p] = value - (Vector){0};
+    return lanes;
+}
+static inline __attribute__((always_inline)) Lanes lanes_at(const real *x) {
+    Lanes lanes;
+    EACH_PART(p) lanes.part[p] = *(const Vector *)(x + p * VECTOR);
+    return lanes;
+}
+static inline __attribute__((always_inline)) void lanes_store(real *x, Lanes lanes) {
+    EACH_PART(p) * (Vector *)(x + p * VECTOR) = lanes.part[p];
+}
 
 /* The sum of the lanes: their upper half is added to the lower, until one lane is left. */
-static inline __attribute__((always_inline)) real lanes_sum(const Lanes *lanes) {
-    real lane[LANES];
-    *(Lanes *)lane = *lanes;
+static inline __attribute__((always_inline)) real lanes_sum(Lanes lanes) {
+    real lane[VECTOR];
     UNROLLED
-    for (size_t half = LANES / 2; half > 0; half /= 2)
+    for (size_t half = VECTORS / 2; half > 0; half /= 2)
+        for (size_t p = 0; p < half; p++) lanes.part[p] += lanes.part[p + half];
+    *(Vector *)lane = lanes.part[0];
+    UNROLLED
+    for (size_t half = VECTOR / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) lane[l] += lane[l + half];
     return lane[0];
 }
 
-/* Sets `lanes` to the n entries at x. If n is less than LANES, the other lanes become `rest`. A loop over single
-   entries at the end of a row would be wrong here: the compiler may make vectors of some entries, and this choice
-   decides which products are fused with the sums they are added to. */
-static inline __attribute__((always_inline)) void lanes_load(Lanes *lanes, const real *x, size_t n, real rest) {
-    if (n >= LANES) {
-        *lanes = *(const Lanes *)x;
-    } else {
-        *lanes = rest - (Lanes){0};
-        memcpy(lanes, x, n * sizeof *x);
+/* Returns where LANES entries of a row of n are, from j on: in the row or, at its end, in `last` (LANES), followed by
+   `rest`. A loop over single entries at the end would be wrong here: the compiler may make vectors of some entries, and
+   this choice decides which products are fused with the sums they are added to. */
+static inline __attribute__((always_inline)) const real *lanes_from(const real *x, size_t j, size_t n, real *last,
+                                                                    real rest) {
+    if (n - j >= LANES) return x + j;
+    for (size_t l = 0; l < LANES; l++) last[l] = l < n - j ? x[j + l] : rest;
+    return last;
+}
+
+/* Raises each of LANES maxima to the entry at x, if that is larger. */
+static inline __attribute__((always_inline)) void lanes_raise(Lanes *largest, const real *x) {
+    const Lanes next = lanes_at(x);
+    EACH_PART(p) {
+        const VectorMask is_larger = next.part[p] > largest->part[p];
+        largest->part[p] =
+            (Vector)((is_larger & (VectorMask)next.part[p]) | (~is_larger & (VectorMask)largest->part[p]));
     }
 }
 
-typedef __typeof__((Lanes){0} > (Lanes){0}) LaneMask;
-
-/* y becomes x in the lanes where the mask is set, and stays in the others. */
-static inline __attribute__((always_inline)) void lanes_replace(Lanes *y, const LaneMask *mask, const Lanes *x) {
-    *y = (Lanes)((*mask & (LaneMask)*x) | (~*mask & (LaneMask)*y));
+/* The largest of the lanes. */
+static inline __attribute__((always_inline)) real lanes_largest(Lanes lanes) {
+    real lane[LANES];
+    lanes_store(lane, lanes);
+    UNROLLED
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t l = 0; l < half; l++) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
+    return lane[0];
 }
 
 /* max_j x_j over n entries, -INFINITY for none; a NaN is ignored. */
 static inline __attribute__((always_inline)) real lanes_maximum(const real *x, size_t n) {
-    Lanes largest = -(real)INFINITY - (Lanes){0};
-    real lane[LANES], maximum = -(real)INFINITY;
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        const Lanes *next = (const Lanes *)(x + j);
-        const LaneMask is_larger = *next > largest;
-        lanes_replace(&largest, &is_larger, next);
-    }
-    for (; j < n; j++) maximum = x[j] > maximum ? x[j] : maximum;
-    *(Lanes *)lane = largest;
-    UNROLLED
-    for (size_t half = LANES / 2; half > 0; half /= 2)
-        for (size_t l = 0; l < half; l++) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
-    return lane[0] > maximum ? lane[0] : maximum;
+    Lanes largest = lanes_of(-(real)INFINITY);
+    real last[LANES];
+    for (size_t j = 0; j + LANES <= n; j += LANES) lanes_raise(&largest, x + j);
+    lanes_raise(&largest, n >= LANES ? x + n - LANES : lanes_from(x, 0, n, last, -(real)INFINITY));
+    return lanes_largest(largest);
 }
 
-/* y_j = exp(x_j - maximum); returns their sum. y may be x. */
-static inline __attribute__((always_inline)) real lanes_exponentials(real *y, const real *x, size_t n, real maximum) {
-    real lane[LANES] = {0}, sum = 0;
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        for (size_t l = 0; l < LANES; l++) {
-            real e = exp_real(x[j + l] - maximum);
-            y[j + l] = e;
-            lane[l] += e;
-        }
-    }
-    for (; j < n; j++) sum += y[j] = exp_real(x[j] - maximum);
-    return sum + lanes_sum((const Lanes *)lane);
+/* y_j = exp(x_j - maximum). y may be x. */
+static inline __attribute__((always_inline)) void lanes_exponentials(real *y, const real *x, size_t n, real maximum) {
+    for (size_t j = 0; j < n; j++) y[j] = exp_real(x[j] - maximum);
+}
+
+/* Multiplies LANES entries at y. */
+static inline __attribute__((always_inline)) void lanes_multiply(real *y, real factor) {
+    Lanes lanes = lanes_at(y);
+    EACH_PART(p) lanes.part[p] *= factor;
+    lanes_store(y, lanes);
 }
 
 /* y_j *= factor */
@@ -131,32 +163,39 @@ static inline __attribute__((always_inline)) void lanes_scale(real *y, size_t n,
 
 /* sum_j x_j y_j */
 static inline __attribute__((always_inline)) real lanes_dot(const real *x, const real *y, size_t n) {
-    Lanes sum = {0}, a, b;
+    Lanes sum = lanes_of(0);
+    real last_x[LANES], last_y[LANES];
     for (size_t j = 0; j < n; j += LANES) {
-        lanes_load(&a, x + j, n - j, 0);
-        lanes_load(&b, y + j, n - j, 0);
-        sum += a * b;
+        const Lanes a = lanes_at(lanes_from(x, j, n, last_x, 0)), b = lanes_at(lanes_from(y, j, n, last_y, 0));
+        EACH_PART(p) sum.part[p] += a.part[p] * b.part[p];
     }
-    return lanes_sum(&sum);
+    return lanes_sum(sum);
+}
+
+/* Adds LANES entries at x to the lanes of a sum. */
+static inline __attribute__((always_inline)) void lanes_add(Lanes *sum, const real *x) {
+    const Lanes a = lanes_at(x);
+    EACH_PART(p) sum->part[p] += a.part[p];
 }
 
 /* sum_j x_j */
 static inline __attribute__((always_inline)) real lanes_total(const real *x, size_t n) {
-    Lanes sum = {0}, a;
-    for (size_t j = 0; j < n; j += LANES) {
-        lanes_load(&a, x + j, n - j, 0);
-        sum += a;
-    }
-    return lanes_sum(&sum);
+    Lanes sum = lanes_of(0);
+    real last[LANES];
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) lanes_add(&sum, x + j);
+    if (j < n) lanes_add(&sum, lanes_from(x, j, n, last, 0));
+    return lanes_sum(sum);
 }
 
 /* sum_j (x_j - mean)^2 */
 static inline __attribute__((always_inline)) real lanes_squares(const real *x, real mean, size_t n) {
-    Lanes sum = {0}, a;
+    Lanes sum = lanes_of(0);
+    real last[LANES];
     for (size_t j = 0; j < n; j += LANES) {
-        lanes_load(&a, x + j, n - j, mean);
-        a -= mean;
-        sum += a * a;
+        Lanes a = lanes_at(lanes_from(x, j, n, last, mean));
+        EACH_PART(p) a.part[p] -= mean;
+        EACH_PART(p) sum.part[p] += a.part[p] * a.part[p];
     }
-    return lanes_sum(&sum);
+    return lanes_sum(sum);
 }

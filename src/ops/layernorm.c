@@ -25,17 +25,17 @@ MULTIVERSIONED void layernorm_forward(real *y, real *mean, real *rstd, const rea
 static inline __attribute__((always_inline)) void backward_row(real *dx, const real *residual, const real *dy,
                                                                const real *x, const real *gamma, real mean, real rstd,
                                                                size_t C) {
-    Lanes lanes_g = {0}, lanes_gx = {0}, g, scale, centered;
+    Lanes lanes_g = lanes_of(0), lanes_gx = lanes_of(0);
+    real last[3][LANES];
     for (size_t c = 0; c < C; c += LANES) {
-        lanes_load(&g, dy + c, C - c, 0);
-        lanes_load(&scale, gamma + c, C - c, 0);
-        lanes_load(&centered, x + c, C - c, mean);
-        g *= scale;
-        centered -= mean;
-        lanes_g += g;
-        lanes_gx += g * centered;
+        const Lanes scale = lanes_at(lanes_from(gamma, c, C, last[0], 0));
+        Lanes g = lanes_at(lanes_from(dy, c, C, last[1], 0)), centered = lanes_at(lanes_from(x, c, C, last[2], mean));
+        EACH_PART(p) g.part[p] *= scale.part[p];
+        EACH_PART(p) centered.part[p] -= mean;
+        EACH_PART(p) lanes_g.part[p] += g.part[p];
+        EACH_PART(p) lanes_gx.part[p] += g.part[p] * centered.part[p];
     }
-    const real mean_g = lanes_sum(&lanes_g) / (real)C, mean_gx = lanes_sum(&lanes_gx) * rstd / (real)C;
+    const real mean_g = lanes_sum(lanes_g) / (real)C, mean_gx = lanes_sum(lanes_gx) * rstd / (real)C;
     if (residual)
         for (size_t c = 0; c < C; c++)
             dx[c] = residual[c] + rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
