@@ -54,7 +54,7 @@ static void rounding(void) {
 /* Each query that overflows is counted once, whatever the tiles; all its scores overflow with it. */
 static void counts(void) {
     enum { LONG = 70, WIDTH = 3 };
-    const AttentionConfig attention = {.H = 1, .D = WIDTH, .multiplier = 1, .precision = PRECISION_FP16};
+    const AttentionConfig attention = {.H = 1, .D = WIDTH, .divisor = 1, .precision = PRECISION_FP16};
     real *qkv = reals((size_t)LONG * 3 * WIDTH), *scratch = reals(attention_scratch(&attention, LONG));
     real *scores = reals((size_t)LONG * LONG);
     for (size_t i = 0; i < LONG * 3 * WIDTH; i++) qkv[i] = i / WIDTH % 3 == QUERY ? 1e5f : 0x1p-20f;
@@ -75,7 +75,7 @@ static void counts(void) {
    what is logged, and zero where one key has all the weight, though do has more digits than bf16. */
 static void hard_rows_in_bf16(void) {
     enum { N = 128, ONE_HOT = 64 }; /* two tiles; the queries from the second on see one key alone */
-    static const AttentionConfig attention = {.H = 1, .D = N, .multiplier = 1, .bf16 = true};
+    static const AttentionConfig attention = {.H = 1, .D = N, .divisor = 1, .bf16 = true};
     real *qkv = reals((size_t)N * 3 * N), *dout = normal_reals((size_t)N * N, 1);
     const real *normal = normal_reals((size_t)N * N, 1), *v = normal_reals((size_t)N * N, 1);
     for (size_t i = 0; i < N; i++) {
@@ -117,7 +117,7 @@ static int32_t *ids;
 
 static void start(AttentionConfig attention) {
     attention.H = H, attention.D = D, attention.qk_init_scale = attention.qk_lr_scale = 1;
-    if (attention.multiplier == 0) attention.multiplier = 1;
+    if (attention.divisor == 0) attention.divisor = 1;
     const ModelShape shape = {
         .T = T, .C = C, .F = 7, .V = V, .L = L, .attention = attention, .pre_norm = true, .bias = true, .tied = true};
     model_make(&model, &shape, STEPS_B, 2, true);

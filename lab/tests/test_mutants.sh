@@ -129,6 +129,8 @@ mutant 'norm of q and k: gain before its gradient' $file 's/dgain\[d\] += dy\[d\
 mutant 'norm of q and k: mean left in the projection' $file 's/ - n.mean \* sum//' --set attention.qk_norm=layer
 mutant 'l2: divided by d_k' $file 's/QK_NORM_L2 ? 1 : (real)D/QK_NORM_L2 ? (real)D : (real)D/' \
     --set attention.qk_norm=l2 --set attention.scale_divisor=1
+mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
+    --set attention.scale_learned=head
 mutant 'learned multiplier: keys not multiplied' $file 's/lanes_scale(g->dk/if (false) &/' --set attention.scale_learned=head
 
 file=src/model/attention_score_mod.c
@@ -139,8 +141,6 @@ mutant 'cap: slope without the square' $file 's/1 - y \* y/1 - y/' --set attenti
 
 file=src/model/attention.c
 mutant 'attention: dv with the multiplier' $file 's/t, 1, s->p, do_, adds/t, h->multiplier, s->p, do_, adds/'
-mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
-    --set attention.scale_learned=head
 # shellcheck disable=SC2086
 mutant 'attention: tiles of queries do not add' $file 's/tile + 1 < tiles, /false, /' $long
 mutant 'own parameters: of one head alone' $file 's/pair % own.heads \* own.size/0/' --set attention.sink=learned

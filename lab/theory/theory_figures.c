@@ -93,7 +93,7 @@ static void measure_sample(const Measurement *m, size_t sample, const Row *row) 
         real *scores = row->scratch;
         attention.H = 1;
         attention.D = m->d_k;
-        attention.multiplier = (real)(1 / divisor_value(m->scorings[i].divisor, m->d_k));
+        attention.divisor = divisor_value(m->scorings[i].divisor, m->d_k);
         layer.attention = &attention;
         attention_scores(&layer, 0, m->keys - 1, 1, SCORES_MODIFIED, scores, NULL, row->scratch);
         for (size_t j = 0; j < m->keys; j++) {

@@ -25,7 +25,6 @@ AttentionConfig attention_make(const Config *config) {
 
 void attention_set_step(AttentionConfig *a, const Config *config, size_t step) {
     a->divisor = divisor_value(config_divisor(config, step), a->D);
-    a->multiplier = (real)(1 / a->divisor);
 }
 
 ParameterShape attention_parameter(const AttentionConfig *a, AttentionParameter parameter) {
@@ -97,11 +96,6 @@ AttentionSaved attention_lay_out(const AttentionConfig *a, size_t rows, size_t s
     const size_t heads = size_mul(rows, a->H);
     real *row_max = arena_take(arena, heads, sizeof(real)), *row_sum = arena_take(arena, heads, sizeof(real));
     return (AttentionSaved){row_max, row_sum, arena_take(arena, size_mul(sequences, a->H), sizeof(real))};
-}
-
-real attention_multiplier(const AttentionArrays *l, size_t head) {
-    const real *learned = l->parameters[PARAMETER_MULTIPLIER];
-    return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : l->attention->multiplier;
 }
 
 /* Returns where the pair's queries, keys or values begin in an array (B,T,3HD) with rows `stride` apart. Its output
@@ -177,15 +171,6 @@ static QueryTile tile_at(const AttentionArrays *l, size_t first) {
     return (QueryTile){first, count, first + count, whole_lanes(first + count)};
 }
 
-/* Returns what stage 1 multiplies the raw scores by: the multiplier, which is the `alpha` of its product. With
-   score_precision the raw scores are rounded before they are multiplied, so stage 2 multiplies them. */
-static real forward_multiplier(const Head *h) { return rounds_scores(h->a) ? 1 : h->multiplier; }
-
-/* Returns what stage 1 multiplies dq and dk by: the multiplier, which is the `alpha` of its two products. A learned
-   multiplier's own gradient needs dq or dv unmultiplied, so multiplier_backward multiplies them after all tiles.
-   Rounding changes nothing here: its gradient is taken as the identity's. */
-static real backward_multiplier(const Head *h) { return h->a->learned == LEARNED_NO ? h->multiplier : 1; }
-
 /* The tile's rows of o: the weights times the values. A weight of 0 times a value of NaN is NaN, so where a score is
    not finite (`scores_finite` false) each row is multiplied with the keys that it sees alone: later positions change
    nothing of earlier ones. */
@@ -203,9 +188,9 @@ static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s
     real largest = -(real)INFINITY;
     for (size_t first = l->cached; first < l->T; first += ATTENTION_TILE) {
         const QueryTile t = tile_at(l, first);
-        raw_scores_forward(s->p, &h, &t, forward_multiplier(&h)); /* q_i . k_j times the multiplier: 1 / divisor */
-        score_mod_forward(s->p, NULL, &h, &t, NULL);              /* s_ij */
-        const real in_tile = softmax_forward(s->p, &h, &t);       /* p_ij times the dropout mask */
+        raw_scores_forward(s->p, &h, &t);            /* q_i . k_j / divisor */
+        score_mod_forward(s->p, NULL, &h, &t, NULL); /* nothing, unless a length, cap or precision is asked for */
+        const real in_tile = softmax_forward(s->p, &h, &t); /* p_ij times the dropout mask */
         output_forward(s->p, &h, &t, !isnan(in_tile));
         if (l->kept_out)
             bf16_round(kept_output(l, pair) + first * kept_stride(l), kept_stride(l), h.o + first * h.o_stride,
@@ -224,7 +209,7 @@ void attention_forward(const AttentionArrays *l, Range pairs, real *scratch) {
    dq; overwrites dk and dv, or adds to them (`adds`). */
 static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, const Scratch *s) {
     const Operand do_ = {g->do_, g->o_stride, FORM_REAL};
-    raw_scores_forward(s->p, h, t, forward_multiplier(h));
+    raw_scores_forward(s->p, h, t);
     score_mod_forward(s->p, s->slope, h, t, NULL);
 
     queries_by_keys(s->ds, h, t, 1, do_, h->value); /* do_i . v_j */
@@ -232,7 +217,7 @@ static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile
     panel_by_queries(g->dv, g->stride, h, t, 1, s->p, do_, adds);
     if (h->a->constant_weights) memset(s->ds, 0, t->count * t->stride * sizeof *s->ds); /* nothing reaches the scores */
     score_mod_backward(s->ds, s->slope, h, t);
-    raw_scores_backward(g, s->ds, h, t, backward_multiplier(h), adds);
+    raw_scores_backward(g, s->ds, h, t, adds);
 }
 
 /* The pair's gradients: those of q, k and v in place, or in scratch where they are kept rounded. */
@@ -318,9 +303,10 @@ void attention_clip(const AttentionConfig *a, double limit, const real *score_ma
 void attention_scores(const AttentionArrays *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
-    const Head h = head_of(l, pair, first + count, &s, first + count == l->T ? rounding : NULL);
     const QueryTile t = {first, count, first + count, first + count};
-    raw_scores_forward(scores, &h, &t, stage == SCORES_RAW ? 1 : forward_multiplier(&h));
+    Head h = head_of(l, pair, first + count, &s, first + count == l->T ? rounding : NULL);
+    if (stage == SCORES_RAW) h.multiplier = 1;
+    raw_scores_forward(scores, &h, &t);
     if (stage == SCORES_MODIFIED) score_mod_forward(scores, NULL, &h, &t, rounding);
 }
 
@@ -339,7 +325,7 @@ void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real 
     const size_t at = part_at(l, pair, QUERY, stride) + first * stride; /* where the rows of dq begin */
     const real *dq = s.gradients[QUERY];
     const Operand do_ = {dout + output_at(l, pair, do_stride), do_stride, FORM_REAL}; /* (T,D) */
-    raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));
+    raw_scores_forward(s.p, &h, &t);
     score_mod_forward(s.p, NULL, &h, &t, NULL);
     queries_by_keys(s.ds, &h, &t, 1, do_, h.value);
     if (s.gradients[QUERY]) bf16_expand(s.gradients[QUERY], D, l->kept_dqkv + at, stride, count, D);
@@ -391,6 +377,6 @@ double attention_predicted_std(const AttentionConfig *a, size_t T, double query,
     if (a->score == SCORE_ADDITIVE) /* v has variance 1 / D */
         raw = tanh_rms(sqrt(query + key));
     else raw = sqrt(D * (query * key - shared));
-    const double modified = (double)a->multiplier * lengths * raw, cap = (double)a->softcap;
+    const double modified = lengths * raw / a->divisor, cap = (double)a->softcap;
     return cap > 0 ? cap * tanh_rms(modified / cap) : modified;
 }

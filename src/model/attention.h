@@ -1,7 +1,7 @@
 /* Causal multi-head attention (Vaswani et al. 2017, equation 1, and other ways to score). Three stages make the
    weights, each replaceable alone:
 
-       raw score       r_ij = multiplier q_i . k_j           of a query and each key it sees (j <= i); 1 / divisor
+       raw score       r_ij = q_i . k_j / divisor            of a query and each key it sees (j <= i)
        modification    s_ij = r_ij                           of a row of scores: by its length, by a cap
        normalization   p_i  = softmax(s_i)                   of a row of scores
        output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
@@ -26,9 +26,8 @@ enum { ATTENTION_TILE = 64 }; /* queries at a time */
 
 /* How scores are made, in all layers; part of a ModelShape. */
 typedef struct {
-    size_t H, D;     /* heads; d_k, the width of a query, a key and a value */
-    double divisor;  /* what raw scores are divided by at this step */
-    real multiplier; /* 1 / divisor, which raw scores are multiplied by; where it is learned, what it starts at */
+    size_t H, D;    /* heads; d_k, the width of a query, a key and a value */
+    double divisor; /* of the raw scores at this step; where the multiplier is learned, that starts at 1 / divisor */
     Score score;
     QkNorm qk_norm;
     ScaleLearned learned;
@@ -43,7 +42,7 @@ typedef struct {
 } AttentionConfig;
 /* The attention that a config asks for, with the divisor of step 0. */
 AttentionConfig attention_make(const Config *config);
-/* Sets divisor and multiplier to those of a step (attention.switch_step). */
+/* Sets the divisor to that of a step (attention.switch_step). */
 void attention_set_step(AttentionConfig *attention, const Config *config, size_t step);
 
 /* Widths of attention's input (queries, keys and values, each head by head) and of its output (head by head). SIZE_MAX

@@ -98,7 +98,7 @@ static void print_corpus(const Lines *l, const Run *run) {
 static void print_scores(const Lines *l, const ModelShape *s, const Config *config, double measured) {
     char text[320], shown[40] = "";
     config_scores_title(config, 0, text, 256);
-    text_append(text, sizeof text, ", that is multiplied by %.6g%s", (double)s->attention.multiplier,
+    text_append(text, sizeof text, ", that is multiplied by %.6g%s", 1 / s->attention.divisor,
                 s->attention.learned == LEARNED_NO && !config->attention.switch_step ? "" : " at the start");
     say_wrapped(l, "attention", text);
     if (!isnan(measured)) snprintf(shown, sizeof shown, ", %.3g measured", measured);
