@@ -3,15 +3,15 @@
 
    A step's work is cut in three ways.
 
-   Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
+   Shards: equal ranges of a batch with gradients of their own (train.shards). A pass may compute several of them at the
+   same time. Then the threads are divided among the shards, which share nothing but the parameters.
+
+   Slices: a large shard goes through forward and backward a few thousand positions at a time and adds up their
    gradients, so that memory does not grow with the batch and activations stay near the processor.
 
    Threads: one parallel region per slice. Each thread carries its own sequences through every layer with
    single-threaded products; weight gradients are split by strips of the weights after a barrier, so no sum depends on
-   the threads' order. Where sequences cannot be shared evenly, rows are split instead. ops/ knows nothing of threads.
-
-   Shards: equal ranges of a batch with gradients of their own (train.shards). A pass may compute several of them at the
-   same time. Then the threads are divided among the shards, which share nothing but the parameters. */
+   the threads' order. Where sequences cannot be shared evenly, rows are split. ops/ knows nothing of threads. */
 #pragma once
 
 #include "model/profile.h"
@@ -101,16 +101,7 @@ typedef struct {
 /* Returns the number of targets that count; 0 without targets. */
 size_t batch_targets(const Batch *batch);
 
-/* Shards of a batch that a pass computes at the same time, all of the same size. */
-typedef struct {
-    Range sequences;        /* of the batch: those of the shards, one shard after the other */
-    size_t shards;          /* their number */
-    size_t slice_size;      /* the most sequences of a shard that a slice has. The shards' slices together must fit into
-                               model_slice_size(shape, 0) */
-    real *const *gradients; /* (shards): to which each adds */
-} Division;
-
-/* A pass over a batch. All zero, it is the forward pass without dropout. */
+/* A pass over a batch, or over some of its shards. All zero, it is the forward pass without dropout. */
 typedef struct {
     bool training; /* with dropout, drawn for (seed, micro_step) */
     uint64_t seed, micro_step;
@@ -123,16 +114,25 @@ typedef struct {
     size_t cached;        /* continues one sequence, whose first `cached` positions the last pass computed with the same
                              parameters: their keys and values are still in the blocks' arrays. No targets */
     bool same_parameters; /* the parameters are those of the last pass, whose packed weights are read again */
-    const Division *division; /* NULL: the whole batch, in one shard; else set by the engine */
+    size_t batch_shards;  /* the shards of the batch; 0: it is one, whose gradients are the model's */
+    Range shards;         /* those of them that this pass computes at the same time, as many as model_shards_at_once */
+    real *const *gradients; /* an array for each of these shards, to which it adds */
+    double *losses;         /* the sum of each one's losses, to which it adds */
 } Pass;
+/* Returns the sequences of the batch that the pass computes. */
+Range pass_sequences(const Batch *batch, const Pass *pass);
+
+/* Returns the number of shards to compute at the same time, if a batch has enough of them. It divides the number of
+   threads, and slices of so many shards fit into the arrays. */
+size_t model_shards_at_once(const Model *model, size_t batch_shards);
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
    With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last
-   slice; without a division, this is the whole batch if that fits into one (model_slice_size). Plain: plain_pass. */
+   slice. A batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 
-/* Forgets the largest scores of earlier passes. A pass with a division leaves that to its caller. */
+/* Forgets the largest scores of earlier passes. A pass over shards leaves that to its caller. */
 void model_forget_scores(Model *model);
 
 /* After a pass: the first head, as layer * H + head, with a row of scores without a finite softmax; SIZE_MAX: none. */

@@ -412,7 +412,7 @@ static void decoder_backward(const Sequence *s, const int32_t *tokens, const int
 double plain_pass(Plain *plain, const Batch *batch, const Pass *pass) {
     Model *m = plain->model;
     const size_t T = batch->T;
-    const Range sequences = pass->division ? pass->division->sequences : (Range){0, batch->B};
+    const Range sequences = pass_sequences(batch, pass);
     m->targets = batch_targets(batch);
     const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)m->targets) : 0;
 #pragma omp parallel for num_threads((int)m->threads)
@@ -432,6 +432,7 @@ double plain_pass(Plain *plain, const Batch *batch, const Pass *pass) {
         if (pass->with_backward) add_scaled(m->gradients, 1, s->dW, m->tensors.flat);
         else m->correct += cross_entropy_correct(s->a.logits, batch->targets + b * T, T, m->shape.V);
     }
+    if (pass->losses) pass->losses[0] += sum;
     return sum;
 }
 

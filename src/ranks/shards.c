@@ -46,7 +46,12 @@ static void lay_out(Shards *s) {
 
 void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads) {
     const size_t ranks = ranks_count(), own = shards / ranks;
-    *s = (Shards){.own = own, .n = n, .maxima = maxima, .threads = threads, .gradients = {gradients}};
+    *s = (Shards){.first = ranks_index() * own,
+                  .own = own,
+                  .n = n,
+                  .maxima = maxima,
+                  .threads = threads,
+                  .gradients = {gradients}};
     s->at_once = at_once < own ? at_once : own;
     if (shards % ranks != 0)
         usage_error("train.shards = %zu are not divided among %zu ranks: start 1, 2, 4 ... %zu of them", shards, ranks,
@@ -54,11 +59,6 @@ void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size
     lay_out(s);
     arena_allocate(&s->arena, "the gradients of shards");
     lay_out(s);
-}
-
-Range shards_sequences(const Shards *s, size_t first, size_t B) {
-    const size_t each = B / (ranks_count() * s->own), begin = (ranks_index() * s->own + first) * each;
-    return (Range){begin, begin + s->at_once * each};
 }
 
 /* sum (n) += other (n) */
