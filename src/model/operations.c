@@ -97,14 +97,6 @@ void end_operation(const Part *p, PassOperation op) {
     own->last_packed = packed;
 }
 
-/* The threads of all shards wait for each other, which is no error: shards have as many threads each, and come to the
-   same barriers. */
-void barrier(const Part *p) {
-    if (p->count == 1) return;
-#pragma omp barrier
-    end_operation(p, OP_WAIT);
-}
-
 static Dropout dropout_at(const Part *p, size_t layer, DropoutSite site) {
     const Pass *pass = p->pass;
     const double probability = pass->training ? p->m->shape.dropout : 0;
@@ -143,7 +135,9 @@ void op_embedding_backward(const Part *p, const Activation *x) {
     const Dropout dropout = dropout_at(p, 0, DROPOUT_EMBEDDING);
     dropout_rows(gradients(p, x), gradients(p, x), NULL, &dropout, p->batch_row + p->rows.begin, rows_of(p), x->width);
     end_operation(p, OP_EMBEDDING_BACK);
-    barrier(p);
+}
+
+void op_embedding_backward_weight(const Part *p, const Activation *x) {
     embedding_backward(weight_gradient(p, WTE, 0), weight_gradient(p, WPE, 0), shard_gradients(p, x),
                        tokens_of(p) + p->shard_rows.begin, rows_of_shard(p), T_of(p), x->width,
                        columns_of(p, x->width, false), columns_of(p, x->width, true));
@@ -226,10 +220,6 @@ void op_linear_backward_weight(const Part *p, const Activation *x, const Activat
     end_operation(p, OP_LINEAR_WEIGHTS);
 }
 
-/* Attention reads whole sequences. Where threads split them, it waits before and after for the others' rows. */
-static void exchange_rows(const Part *p) {
-    if (p->splits_sequences) barrier(p);
-}
 static AttentionArrays attention_of(const Part *p, size_t layer) {
     AttentionArrays a = model_attention(p->m, layer, T_of(p));
     a.dropout = dropout_at(p, layer, DROPOUT_ATTENTION_WEIGHTS);
@@ -240,23 +230,21 @@ static AttentionArrays attention_of(const Part *p, size_t layer) {
 
 void op_attention_forward(const Part *p, const Activation *att) {
     const AttentionArrays a = attention_of(p, att->layer);
-    exchange_rows(p);
     attention_forward(&a, p->pairs, scratch_of(p));
     end_operation(p, OP_ATTENTION);
-    exchange_rows(p);
-    end_operation(p, OP_WAIT);
 }
 
-/* Measures the gradients of this thread's rows, which those of the next block overwrite. */
-static void measure_rows(const Part *p, const AttentionArrays *a, const Activation *qkv, const Activation *att) {
+void op_attention_measure(const Part *p, const Activation *qkv, const Activation *att) {
+    const AttentionArrays a = attention_of(p, att->layer);
     const size_t T = T_of(p), H = p->m->shape.attention.H;
+    if (!p->pass->query_norms) return;
     for (size_t row = p->rows.begin, count; row < p->rows.end; row += count) {
         const size_t first = row % T;
         count = T - first < p->rows.end - row ? T - first : p->rows.end - row;
         if (count > ATTENTION_TILE) count = ATTENTION_TILE;
         for (size_t head = 0; head < H; head++) {
             const size_t at = (qkv->layer * H + head) * rows_of_shard(p) + row;
-            attention_gradient_norms(a, row / T * H + head, qkv->gradient, att->gradient, first, count,
+            attention_gradient_norms(&a, row / T * H + head, qkv->gradient, att->gradient, first, count,
                                      p->pass->query_norms + at, p->pass->score_norms + at, scratch_of(p));
         }
     }
@@ -264,12 +252,8 @@ static void measure_rows(const Part *p, const AttentionArrays *a, const Activati
 
 void op_attention_backward(const Part *p, const Activation *qkv, const Activation *att) {
     const AttentionArrays a = attention_of(p, att->layer);
-    exchange_rows(p);
     attention_backward(&a, p->pairs, qkv->gradient, att->gradient, scratch_of(p));
     end_operation(p, OP_ATTENTION_BACK);
-    exchange_rows(p);
-    end_operation(p, OP_WAIT);
-    if (p->pass->query_norms) measure_rows(p, &a, qkv, att);
 }
 
 /* One thread of the shard adds up all its partial gradients: they are too few to be split among threads. */

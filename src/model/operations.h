@@ -36,8 +36,6 @@ static inline Range columns_of(const Part *p, size_t columns, bool is_second) {
 void start_clock(const Part *p);
 /* Counts the time since the last operation ended as that of `op`. */
 void end_operation(const Part *p, PassOperation op);
-/* Waits until all threads of the shard have called it. */
-void barrier(const Part *p);
 
 /* Packs this thread's share of the weights, before the first slice of a pass. */
 void op_pack_weights(const Part *p);
@@ -77,8 +75,11 @@ void op_layernorm_backward_input(const Part *p, const Activation *x, const Layer
 void op_linear_backward_input(const Part *p, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual);
 void op_attention_backward(const Part *p, const Activation *qkv, const Activation *att);
+/* Measures the gradients of attention in this thread's rows, if the pass asks for it (query_norms). */
+void op_attention_measure(const Part *p, const Activation *qkv, const Activation *att);
 void op_hidden_backward(const Part *p, const Activation *fc, const Activation *proj);
 void op_residual_backward(const Part *p, const Activation *res, const Activation *proj, DropoutSite site);
+void op_embedding_backward(const Part *p, const Activation *x); /* through dropout, in place */
 
 /* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
    operations after a barrier. Each adds to the parameters' gradients, except that op_linear_backward_weight overwrites
@@ -88,4 +89,4 @@ void op_layernorm_backward_weight(const Part *p, const Activation *x, const Laye
 void op_linear_backward_weight(const Part *p, const Activation *x, const Activation *y,
                                TensorRole role); /* and of the bias */
 void op_attention_parameters_backward(const Part *p, const Activation *att);
-void op_embedding_backward(const Part *p, const Activation *x); /* with dropout, and a barrier of its own */
+void op_embedding_backward_weight(const Part *p, const Activation *x);

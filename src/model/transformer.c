@@ -8,6 +8,19 @@
 #include "model/operations.h"
 #include "ops/cross_entropy.h"
 
+/* Waits for the other threads of the shard. Those of all shards wait together, since shards have as many threads each
+   and come to the same barriers. */
+static void barrier(const Part *p) {
+    if (p->count == 1) return;
+#pragma omp barrier
+    end_operation(p, OP_WAIT);
+}
+
+/* Attention reads whole sequences. Where threads split them, it waits before and after for the others' rows. */
+static void exchange_rows(const Part *p) {
+    if (p->splits_sequences) barrier(p);
+}
+
 /* The input of a block: the embeddings, or the output of the block before it. There is no block L; what would be its
    input is the last block's output. */
 static const Activation *block_input(const Model *m, size_t layer) {
@@ -20,7 +33,9 @@ static const Activation *block_input(const Model *m, size_t layer) {
 static void pre_norm_forward(const Part *p, const Block *b, const Activation *x) {
     op_layernorm_forward(p, &b->ln_1, x, LN_1_W);
     op_linear_forward(p, &b->qkv, &b->ln_1.y, ATTN_W);
+    exchange_rows(p);
     op_attention_forward(p, &b->att);
+    exchange_rows(p);
     op_linear_forward(p, &b->proj_1, &b->att, ATTN_PROJ_W);
     op_residual_forward(p, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
 
@@ -33,7 +48,9 @@ static void pre_norm_forward(const Part *p, const Block *b, const Activation *x)
 /* Post-norm: y = LN(x + f(x)). */
 static void post_norm_forward(const Part *p, const Block *b, const Activation *x) {
     op_linear_forward(p, &b->qkv, x, ATTN_W);
+    exchange_rows(p);
     op_attention_forward(p, &b->att);
+    exchange_rows(p);
     op_linear_forward(p, &b->proj_1, &b->att, ATTN_PROJ_W);
     op_residual_forward(p, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
     op_layernorm_forward(p, &b->ln_1, &b->res_1, LN_1_W);
@@ -71,7 +88,10 @@ static void pre_norm_backward(const Part *p, const Block *b, const Activation *x
 
     op_residual_backward(p, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
     op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
+    exchange_rows(p);
     op_attention_backward(p, &b->qkv, &b->att);
+    exchange_rows(p);
+    op_attention_measure(p, &b->qkv, &b->att);
     op_linear_backward_input(p, &b->ln_1.y, &b->qkv, ATTN_W, NULL);
     op_layernorm_backward_input(p, x, &b->ln_1, LN_1_W, &b->res_1);
 
@@ -89,7 +109,10 @@ static void post_norm_backward(const Part *p, const Block *b, const Activation *
     op_layernorm_backward_input(p, &b->res_1, &b->ln_1, LN_1_W, NULL);
     op_residual_backward(p, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
     op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
+    exchange_rows(p);
     op_attention_backward(p, &b->qkv, &b->att);
+    exchange_rows(p);
+    op_attention_measure(p, &b->qkv, &b->att);
     op_linear_backward_input(p, x, &b->qkv, ATTN_W, &b->res_1);
 
     const BlockInputs inputs = {.qkv = x, .ln_1 = &b->res_1, .fc = &b->ln_1.y, .ln_2 = &b->res_2};
@@ -140,6 +163,8 @@ static void backward(const Part *p) {
     for (size_t l = m->shape.L; l-- > 0;)
         (m->shape.pre_norm ? pre_norm_backward : post_norm_backward)(p, &m->blocks[l], block_input(m, l));
     op_embedding_backward(p, &m->x);
+    barrier(p);
+    op_embedding_backward_weight(p, &m->x);
 }
 
 /* Returns the sequences of a shard that a slice has at most. As many shards as may be computed at the same time fit
