@@ -98,8 +98,8 @@ static Case attention_start(size_t T, double divisor, double dropout, double dev
 static AttentionArrays layer_of(const Case *a) {
     return (AttentionArrays){.attention = &a->attention,
                              .T = a->T,
-                             .qkv = a->qkv,
-                             .out = a->out,
+                             .qkv = {a->qkv, STRIDE, FORM_REAL},
+                             .out = {a->out, HD, FORM_REAL},
                              .saved = {a->row_max, a->row_sum, a->pair_max},
                              .dropout = a->dropout,
                              .batch_row = 1000};
@@ -147,10 +147,11 @@ static void attention_is_the_naive_one(void) {
 static void attention_with_huge_scores(void) {
     const size_t T = 70;
     const Case a = attention_start(T, 1, 0, 100);
-    const AttentionArrays layer = layer_of(&a);
+    AttentionArrays layer = layer_of(&a);
     real *d = reals(T * STRIDE);
+    layer.dqkv = (Operand){d, STRIDE, FORM_REAL};
     check_forward(&a);
-    attention_backward(&layer, (Range){HEAD, HEAD + 1}, d, normal_reals(T * HD, 1), a.scratch);
+    attention_backward(&layer, (Range){HEAD, HEAD + 1}, normal_reals(T * HD, 1), a.scratch);
     assert_that(isfinite(max_abs(d, T * STRIDE)), "gradients of huge scores are finite");
 }
 

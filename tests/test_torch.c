@@ -196,8 +196,9 @@ static void compare_head(Fixture *f, size_t n, const AttentionConfig *one, size_
     real *dq = reals(count), *dk = reals(count), *dv = reals(count), *out = reals(count);
     AttentionArrays layer = {.attention = one,
                              .T = T,
-                             .qkv = qkv,
-                             .out = out,
+                             .qkv = {qkv, 3 * D, FORM_REAL},
+                             .out = {out, D, FORM_REAL},
+                             .dqkv = {dqkv, 3 * D, FORM_REAL},
                              .partials = reals(attention_partials(one)),
                              .saved = {reals(T), reals(T), reals(1)}};
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) {
@@ -210,7 +211,7 @@ static void compare_head(Fixture *f, size_t n, const AttentionConfig *one, size_
     } parts[] = {{q, dq}, {k, dk}, {v, dv}};
     for (size_t i = 0; i < 3 * count; i++) qkv[i] = parts[i / D % 3].from[i / D / 3 * D + i % D];
     attention_forward(&layer, (Range){0, 1}, scratch);
-    attention_backward(&layer, (Range){0, 1}, dqkv, dout, scratch);
+    attention_backward(&layer, (Range){0, 1}, dout, scratch);
     for (size_t i = 0; i < 3 * count; i++) parts[i / D % 3].to[i / D / 3 * D + i % D] = dqkv[i];
     compare(ATTENTION, "out", out, fixture_reals(f, count, "%zu.out", n), count);
     compare(ATTENTION_GRADIENT, "dq", dq, fixture_reals(f, count, "%zu.dq", n), count);

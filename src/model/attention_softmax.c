@@ -93,8 +93,8 @@ MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, co
         fill_up(weights, visible, -(real)INFINITY);
         fill_up(dp, visible, 0);
         for (size_t j = 0; j < whole; j++) weights[j] = exp_real(weights[j] - maximum) * one_over_sum;
-        const real delta = h->a->bf16 ? sum_over_keys(weights, mask, dp, whole)
-                                      : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
+        const real delta = h->a->rounds ? sum_over_keys(weights, mask, dp, whole)
+                                        : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
         g->delta[i] = delta;
         backward_row(weights, dp, mask, delta, whole);
         clear(weights, whole, t->stride);
@@ -122,7 +122,7 @@ void sink_backward(const HeadGradients *g, const Head *h) {
     for (size_t i = l->cached; i < l->T; i++) {
         const real p = exp_real(sink - l->saved.row_max[h->row + i]) / l->saved.row_sum[h->row + i];
         const real delta =
-            h->a->bf16 ? g->delta[i] : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
+            h->a->rounds ? g->delta[i] : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
         *sum -= p * delta;
     }
 }

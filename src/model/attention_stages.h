@@ -24,13 +24,13 @@ typedef struct {
     real multiplier;           /* attention_multiplier: 1 / divisor, or as learned */
     real *q, *k;               /* (T,D): as they are scored, normalized and rounded; NULL where they are in place */
     Operand query, key, value; /* (T,D): as they are scored, and v, for products */
-    real *o;                   /* (T,D): the output, shared by all heads or, where that is kept in bf16, in scratch */
+    real *o;                   /* (T,D): the output, in place or, before it is rounded, in scratch */
     size_t o_stride;
     size_t row; /* of the head's first query in (B,H,T) */
 } Head;
 
 /* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share; those of q, k and v in
-   scratch where they are kept in bf16. */
+   scratch before they are rounded. */
 typedef struct {
     real *dq, *dk, *dv;
     const real *do_;

@@ -11,7 +11,7 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 
-static bool rounds(const Part *p) { return p->m->shape.attention.bf16; }
+static bool rounds(const Part *p) { return p->m->shape.attention.rounds; }
 static size_t rows_of(const Part *p) { return range_size(p->rows); }
 static size_t rows_of_shard(const Part *p) { return range_size(p->shard_rows); }
 static size_t T_of(const Part *p) { return p->batch->T; }
@@ -32,25 +32,15 @@ static real *shard_gradients(const Part *p, const Activation *a) {
     return a->gradient + p->shard_rows.begin * a->width;
 }
 
-/* A row of an activation, or of a gradient, that is kept in bf16. */
-static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
-static Bf16 *kept_gradient(const Activation *a, size_t row) { return a->kept_gradient + row * bf16_stride(a->width); }
+/* An activation, or a gradient, from a row on, as products read it. */
+static Operand operand(const Activation *x, size_t row) { return operand_from(x->operand, row, 0); }
+static Operand gradient_operand(const Activation *y, size_t row) { return operand_from(y->gradient_operand, row, 0); }
 
-/* Return an activation, or a gradient, from a row on, as products read it. */
-static Operand operand(const Activation *x, size_t row) {
-    if (x->kept) return (Operand){kept(x, row), bf16_stride(x->width), FORM_BF16};
-    return (Operand){x->values + row * x->width, x->width, FORM_REAL};
-}
-static Operand gradient_operand(const Activation *y, size_t row) {
-    if (y->kept_gradient) return (Operand){kept_gradient(y, row), bf16_stride(y->width), FORM_BF16};
-    return (Operand){y->gradient + row * y->width, y->width, FORM_REAL};
-}
-
-/* This thread's scratch: for attention, or for rows that are computed and then kept in bf16. */
+/* This thread's scratch: for attention, or for rows that are computed and then kept in another form. */
 static real *scratch_of(const Part *p) { return p->m->scratch + (size_t)omp_get_thread_num() * p->m->scratch_size; }
 
-/* Rows of an activation that may be kept in bf16 are computed a few at a time, so that they are still in a cache when
-   they are rounded. Returns how many from `row` on; all where `reals`, their array, is not NULL. */
+/* Rows of an activation that may be kept in another form are computed a few at a time, so that they are still in a
+   cache when they are rounded. Returns how many from `row` on; all where `reals`, their array, is not NULL. */
 static size_t rows_at_once(const Part *p, const real *reals, size_t row) {
     const size_t left = p->rows.end - row;
     return reals || left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
@@ -59,11 +49,6 @@ static size_t rows_at_once(const Part *p, const real *reals, size_t row) {
 static real *computed(const Part *p, real *reals, size_t row, size_t width) {
     return reals ? reals + row * width : scratch_of(p);
 }
-/* Rounds n computed rows into an array of bf16, unless that is NULL. */
-static void keep(Bf16 *kept, const real *x, size_t row, size_t n, size_t width) {
-    if (kept) bf16_round(kept + row * bf16_stride(width), bf16_stride(width), x, width, n, width);
-}
-
 /* A whole parameter tensor and its gradient; NULL when the model has no such tensor. */
 static real *weight(const Part *p, TensorRole role, size_t layer) {
     return tensor_at(&p->m->tensors, p->m->parameters, role, layer);
@@ -151,7 +136,7 @@ void op_layernorm_forward(const Part *p, const LayerNorm *ln, const Activation *
         n = rows_at_once(p, y->values, r);
         layernorm_forward(out, ln->mean + r, ln->rstd + r, x->values + r * x->width, weight(p, role, y->layer),
                           weight(p, role + 1, y->layer), n, x->width);
-        keep(y->kept, out, r, n, y->width);
+        operand_keep(operand(y, r), out, y->width, n, y->width);
     }
     end_operation(p, OP_LAYERNORM);
 }
@@ -185,7 +170,7 @@ void op_linear_forward(const Part *p, const Activation *y, const Activation *x, 
         real *out = computed(p, y->values, r, y->width);
         n = rows_at_once(p, y->values, r);
         linear_rows(p, out, y, x, role, r, n);
-        keep(y->kept, out, r, n, y->width);
+        operand_keep(operand(y, r), out, y->width, n, y->width);
     }
     end_operation(p, OP_LINEAR);
 }
@@ -234,7 +219,7 @@ void op_attention_forward(const Part *p, const Activation *att) {
     end_operation(p, OP_ATTENTION);
 }
 
-void op_attention_measure(const Part *p, const Activation *qkv, const Activation *att) {
+void op_attention_measure(const Part *p, const Activation *att) {
     const AttentionArrays a = attention_of(p, att->layer);
     const size_t T = T_of(p), H = p->m->shape.attention.H;
     if (!p->pass->query_norms) return;
@@ -243,16 +228,16 @@ void op_attention_measure(const Part *p, const Activation *qkv, const Activation
         count = T - first < p->rows.end - row ? T - first : p->rows.end - row;
         if (count > ATTENTION_TILE) count = ATTENTION_TILE;
         for (size_t head = 0; head < H; head++) {
-            const size_t at = (qkv->layer * H + head) * rows_of_shard(p) + row;
-            attention_gradient_norms(&a, row / T * H + head, qkv->gradient, att->gradient, first, count,
-                                     p->pass->query_norms + at, p->pass->score_norms + at, scratch_of(p));
+            const size_t at = (att->layer * H + head) * rows_of_shard(p) + row;
+            attention_gradient_norms(&a, row / T * H + head, att->gradient, first, count, p->pass->query_norms + at,
+                                     p->pass->score_norms + at, scratch_of(p));
         }
     }
 }
 
-void op_attention_backward(const Part *p, const Activation *qkv, const Activation *att) {
+void op_attention_backward(const Part *p, const Activation *att) {
     const AttentionArrays a = attention_of(p, att->layer);
-    attention_backward(&a, p->pairs, qkv->gradient, att->gradient, scratch_of(p));
+    attention_backward(&a, p->pairs, att->gradient, scratch_of(p));
     end_operation(p, OP_ATTENTION_BACK);
 }
 
@@ -275,13 +260,13 @@ void op_hidden_forward(const Part *p, const Activation *act, const Activation *f
     for (size_t r = p->rows.begin, n; r < p->rows.end; r += n) {
         n = rows_at_once(p, fc->values, r);
         real *in = computed(p, fc->values, r, F), *out = act->values ? act->values + r * F : in + n * F;
-        const size_t step = fc->kept ? 1 : n; /* a row that is rounded next stays in the first-level cache */
+        const size_t step = fc->values ? n : 1; /* a row that is rounded next stays in the first-level cache */
         linear_rows(p, in, fc, x, FC_W, r, n);
         for (size_t i = 0; i < n; i += step) {
             real *z = in + i * F;
             ACTIVATIONS[p->m->shape.activation].forward(out, with_backward ? z : NULL, z, step * F);
-            keep(act->kept, out, r + i, 1, F);
-            if (with_backward) keep(fc->kept, z, r + i, 1, F);
+            operand_keep(operand(act, r + i), out, F, 1, F);
+            if (with_backward) operand_keep(operand(fc, r + i), z, F, 1, F);
         }
         end_operation(p, OP_ACTIVATION);
     }
@@ -292,15 +277,15 @@ void op_hidden_backward(const Part *p, const Activation *fc, const Activation *p
     for (size_t r = p->rows.begin, n; r < p->rows.end; r += n) {
         n = rows_at_once(p, fc->values, r);
         real *dx = computed(p, fc->gradient, r, F), *derivative = fc->values ? fc->values + r * F : dx + n * F;
-        const size_t step = fc->kept ? 1 : n;
+        const size_t step = fc->values ? n : 1;
         linear_backward_input(dx, gradient_operand(proj, r), weight_operand(p, MLP_PROJ_W, proj->layer, TRANSPOSED), n,
                               F, proj->width, rounds(p));
         end_operation(p, OP_LINEAR_BACK);
         for (size_t i = 0; i < n; i += step) {
             real *dz = dx + i * F;
-            if (fc->kept) bf16_expand(derivative, 0, kept(fc, r + i), 0, 1, F);
+            if (!fc->values) operand_read(derivative, F, operand(fc, r + i), 1, F);
             activation_backward(dz, dz, derivative, step * F);
-            keep(fc->kept_gradient, dz, r + i, 1, F);
+            operand_keep(gradient_operand(fc, r + i), dz, F, 1, F);
         }
         end_operation(p, OP_ACTIVATION_BACK);
     }

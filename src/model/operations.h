@@ -74,9 +74,9 @@ void op_layernorm_backward_input(const Part *p, const Activation *x, const Layer
                                  const Activation *residual);
 void op_linear_backward_input(const Part *p, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual);
-void op_attention_backward(const Part *p, const Activation *qkv, const Activation *att);
+void op_attention_backward(const Part *p, const Activation *att);
 /* Measures the gradients of attention in this thread's rows, if the pass asks for it (query_norms). */
-void op_attention_measure(const Part *p, const Activation *qkv, const Activation *att);
+void op_attention_measure(const Part *p, const Activation *att);
 void op_hidden_backward(const Part *p, const Activation *fc, const Activation *proj);
 void op_residual_backward(const Part *p, const Activation *res, const Activation *proj, DropoutSite site);
 void op_embedding_backward(const Part *p, const Activation *x); /* through dropout, in place */

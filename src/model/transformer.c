@@ -89,9 +89,9 @@ static void pre_norm_backward(const Part *p, const Block *b, const Activation *x
     op_residual_backward(p, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
     op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
     exchange_rows(p);
-    op_attention_backward(p, &b->qkv, &b->att);
+    op_attention_backward(p, &b->att);
     exchange_rows(p);
-    op_attention_measure(p, &b->qkv, &b->att);
+    op_attention_measure(p, &b->att);
     op_linear_backward_input(p, &b->ln_1.y, &b->qkv, ATTN_W, NULL);
     op_layernorm_backward_input(p, x, &b->ln_1, LN_1_W, &b->res_1);
 
@@ -110,9 +110,9 @@ static void post_norm_backward(const Part *p, const Block *b, const Activation *
     op_residual_backward(p, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
     op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
     exchange_rows(p);
-    op_attention_backward(p, &b->qkv, &b->att);
+    op_attention_backward(p, &b->att);
     exchange_rows(p);
-    op_attention_measure(p, &b->qkv, &b->att);
+    op_attention_measure(p, &b->att);
     op_linear_backward_input(p, x, &b->qkv, ATTN_W, &b->res_1);
 
     const BlockInputs inputs = {.qkv = x, .ln_1 = &b->res_1, .fc = &b->ln_1.y, .ln_2 = &b->res_2};

@@ -29,16 +29,15 @@ static inline size_t model_slice_size(const ModelShape *shape, size_t B) {
    cache, and are one tile of AMX's products. */
 enum { ROWS_AT_ONCE = 32 };
 
-/* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Under precision = bf16
-   some of them are kept in rows of bf16 (gemm/bf16.h), and have no array of `real`. */
+/* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Where only products
+   read an array, it may be in another form (gemm/bf16.h), and there is none of `real`. */
 typedef struct {
     size_t layer, width;
-    real *values;   /* (B,T,width); NULL if there is `kept` */
-    Bf16 *kept;     /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
-                       function is kept */
-    real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL in a model made without gradients, for the output
-                       of the activation function, and in bf16 for c_attn's output and c_fc's */
-    Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient`, for c_attn's output and c_fc's */
+    real *values;             /* (B,T,width); NULL in another form */
+    real *gradient;           /* (B,T,width), shared by layers (arrays.c); NULL in another form, in a model made without
+                                 gradients, and for the output of the activation function */
+    Operand operand;          /* the values as products read them */
+    Operand gradient_operand; /* the gradient as products read it */
 } Activation;
 
 /* A LayerNorm's output and what it keeps for the backward pass. */
@@ -49,8 +48,8 @@ typedef struct {
 
 /* The arrays of a block that the backward pass needs, by sublayer, in the order of a pre-norm model. proj and res are
    one array: the residual connection adds in place. The gradient of proj is that of res times the dropout mask. If
-   a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the activation function's
-   derivative. The gradient of act has no array: that of fc is computed from it in place. */
+   a backward pass follows, then fc's values become the activation function's derivative. The gradient of act has no
+   array: that of fc is computed from it in place. */
 typedef struct {
     LayerNorm ln_1; /* (B,T,C) */
     Activation qkv; /* (B,T,3HD) */
