@@ -15,7 +15,9 @@ enum { CONFIG_KEYS_MAX = 64, CONFIG_LIST_MAX = 8192 };
 
 /* The choices, in the order of their names in table.c. */
 typedef enum { NORM_PRE, NORM_POST } Norm;
-typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } ActivationFunction;
+#define ACTIVATION_TABLE(ROW) ROW(GELU, gelu) ROW(RELU, relu) /* the value and the name of each */
+#define ACTIVATION_VALUE(VALUE, name) ACTIVATION_##VALUE,
+typedef enum { ACTIVATION_TABLE(ACTIVATION_VALUE) ACTIVATION_COUNT } ActivationFunction;
 typedef enum { INIT_UNIT, INIT_XAVIER, INIT_TORCH, INIT_GPT2 } Init;
 typedef enum { TASK_TEXT, TASK_RECALL } Task;
 typedef enum { SCORE_DOT, SCORE_ADDITIVE } Score;

@@ -11,6 +11,8 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 
+_Static_assert((int)ACTIVATION_ROWS == (int)ACTIVATION_COUNT, "add the activation function to src/ops/activation.c");
+
 static bool rounds(const Part *p) { return p->m->shape.attention.rounds; }
 static size_t rows_of(const Part *p) { return range_size(p->rows); }
 static size_t rows_of_shard(const Part *p) { return range_size(p->shard_rows); }

@@ -215,11 +215,11 @@ static void plain_relu_backward(real *dx, const real *dy, const real *x, size_t 
 }
 
 /* The functions of each value of model.activation. */
+#define FUNCTIONS(VALUE, name) {plain_##name##_forward, plain_##name##_backward},
 static const struct {
     void (*forward)(real *y, const real *x, size_t n);
     void (*backward)(real *dx, const real *dy, const real *x, size_t n);
-} ACTIVATIONS[] = {[ACTIVATION_GELU] = {plain_gelu_forward, plain_gelu_backward},
-                   [ACTIVATION_RELU] = {plain_relu_forward, plain_relu_backward}};
+} ACTIVATIONS[] = {ACTIVATION_TABLE(FUNCTIONS)};
 
 /* --- Logits: logits_tv = x_t . W_v, a linear layer with weight W^T and no bias; logits (T,V), x (T,C), W (V,C). With
    tied embeddings, W is the token embedding. */
