@@ -39,7 +39,7 @@ void directory_make_in(const Directory *directory, const char *name);
 void directory_check_no_link(const char *path);
 
 /* Flushes the directory that `fd` is open on to disk, so that names made, renamed and removed in it last. A file system
-   that cannot do that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
+   that cannot do that (EINVAL, ENOTSUP) is accepted; any other failure has status STATUS_FAILED. */
 void directory_sync(int fd, const char *path);
 /* Removes everything in the directory that `fd` is open on, as far as the system lets it. */
 void directory_empty(int fd);

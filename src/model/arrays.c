@@ -1,5 +1,5 @@
 /* The memory of a model: every array that it ever uses, laid out before the first step, so that a pass allocates
-   nothing. `lay_out` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
+   nothing. `take_arrays` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -62,7 +62,7 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
 /* All blocks use the same buffers for their gradients, since the backward pass of a block is done with them before the
    next block's begins. A block hands on only the gradient of its input, which is the output of the block before. So two
    buffers for outputs take turns. Within a block, activations share a buffer when one gradient is computed from the
-   other in place, or is equal to it, as those of proj and res are without dropout:
+   other in place, or is equal to it, as for proj and res without dropout:
 
        buffer    pre-norm                              post-norm
        output    res_2 (and proj_2 without dropout)    ln_2
@@ -121,8 +121,8 @@ static void lay_out_packed(Model *m, bool training, Arena *arena) {
     }
 }
 
-/* Numbers of scratch for a thread, in whole cache lines: for attention, or for rows that are rounded next, those of an
-   activation function beside those of its derivative. */
+/* Numbers of scratch for a thread, in whole cache lines: for attention, or for rows that are rounded next, of an
+   activation function and its derivative. */
 static size_t scratch_size(const ModelShape *s) {
     const size_t widths[] = {s->C, attention_width_in(&s->attention), size_mul(2, s->F)};
     size_t most = attention_scratch(&s->attention, s->T);
@@ -134,7 +134,7 @@ static size_t scratch_size(const ModelShape *s) {
 }
 
 /* Takes every array from the arenas. While an arena has no memory, this only measures how much it needs. */
-static void lay_out(Model *m, bool training) {
+static void take_arrays(Model *m, bool training) {
     const ModelShape *s = &m->shape;
     const size_t rows = size_mul(model_slice_size(s, m->max_batch), s->T); /* of a slice */
     Arena *arena = &m->activation_arena;
@@ -165,10 +165,10 @@ void model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
     m->tensors = tensors_make(shape);
     snprintf(what, sizeof what, "the table of %zu layers", shape->L);
     m->blocks = memory_make(shape->L, sizeof *m->blocks, what);
-    lay_out(m, training);
+    take_arrays(m, training);
     arena_allocate(&m->parameter_arena, "the parameters");
     arena_allocate(&m->activation_arena, "the activations");
-    lay_out(m, training);
+    take_arrays(m, training);
 }
 
 AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {

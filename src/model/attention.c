@@ -187,7 +187,7 @@ static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile
     raw_scores_backward(g, s->ds, h, t, adds);
 }
 
-/* The pair's gradients: those of q, k and v in place, or in scratch before they are rounded. */
+/* The pair's gradients: of q, k and v in place, or in scratch before they are rounded. */
 static HeadGradients gradients_of(const AttentionArrays *l, size_t pair, const real *dout, const Scratch *s) {
     const size_t o_stride = attention_width_out(l->attention);
     real *parts[ATTENTION_PARTS];

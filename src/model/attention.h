@@ -42,7 +42,7 @@ typedef struct {
 } AttentionConfig;
 /* The attention that a config asks for, with the divisor of step 0. */
 AttentionConfig attention_make(const Config *config);
-/* Sets the divisor to that of a step (attention.switch_step). */
+/* Sets the divisor for a step (attention.switch_step). */
 void attention_set_step(AttentionConfig *attention, const Config *config, size_t step);
 
 /* Widths of attention's input (queries, keys and values, each head by head) and of its output (head by head). SIZE_MAX
@@ -94,8 +94,8 @@ AttentionSaved attention_lay_out(const AttentionConfig *attention, size_t rows, 
 typedef struct {
     const AttentionConfig *attention;
     size_t T;      /* positions of a sequence */
-    size_t cached; /* the first of these, whose outputs the forward pass leaves as they are; the backward pass takes
-                      their gradients for zero, and their rows of dq must be zero before it. Not with `rounds` */
+    size_t cached; /* Positions computed by an earlier pass: forward skips them, backward takes their gradients as
+                      zero. Not with bf16. */
     Operand qkv;   /* (B,T,3HD): queries, keys and values, each head by head. With `rounds` these three are of bf16 */
     Operand out;   /* (B,T,HD) */
     Operand dqkv;  /* (B,T,3HD): the gradient of qkv */

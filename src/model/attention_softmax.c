@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) void backward_row(real *restrict p,
     for (size_t j = 0; mask && j < whole; j++) p[j] *= mask[j];
 }
 
-/* Rows `from` to `to` of a tile. `mask` is NULL, or that of the one row. In float delta is do_i . o_i: D products in
+/* Rows `from` to `to` of a tile. `mask` is NULL, or the one row's. In float delta is do_i . o_i: D products in
    place of T. In bf16 do_i . v_j has a rounded do, and o is rounded, so delta is the sum over keys: in a row where one
    key has all the weight dp - delta is then 0, as it is in exact arithmetic (docs/backward.md). */
 MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, const HeadGradients *g, const Head *h,
@@ -161,7 +161,7 @@ SoftmaxRow attention_row(const AttentionArrays *l, size_t pair, const real *scor
     return softmax_row(weights, visible + (sink != NULL));
 }
 
-/* Its weights are those of the backward pass, by the maxima and sums that the forward pass has saved. */
+/* Computes the weights as the backward pass does, by the maxima and sums that the forward pass has saved. */
 double softmax_gradient_norm(const real *s, const real *dp, const Head *h, size_t i) {
     const double maximum = (double)h->layer->saved.row_max[h->row + i],
                  sum = (double)h->layer->saved.row_sum[h->row + i];

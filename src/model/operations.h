@@ -1,6 +1,6 @@
 /* A thread's part of a batch, and the operations that it performs (operations.c). An operation op_NAME calls NAME of
    ops/ or of attention.h (op_residual_*: dropout_rows; op_hidden_*: linear.h and activation.h; op_unembedding_*:
-   those of linear.h) and adds its time to the profile. transformer.c lists the operations in the order of the network.
+   linear.h) and adds its time to the profile. transformer.c lists the operations in the order of the network.
    Included only by operations.c and transformer.c. */
 #pragma once
 
@@ -13,9 +13,9 @@ typedef struct {
     const Pass *pass;
     real loss_weight;      /* the weight of each target's loss in the loss that is differentiated */
     Range sequences;       /* of each shard: those in the slice, counted from the shard's first */
-    size_t id, count;      /* the thread's number among those of its shard, and how many these are */
+    size_t id, count;      /* the thread's number in its shard, and the shard's number of threads */
     real *gradients;       /* of parameters: its shard's, which these threads sum together */
-    size_t batch_row;      /* the batch's row that is row 0 of the arrays for its shard */
+    size_t batch_row;      /* Batch row stored in array row 0. */
     Range shard_rows;      /* its shard's rows of the arrays, over which gradients of parameters are summed */
     Range rows;            /* the rows that it computes */
     Range pairs;           /* its (sequence, head) pairs */
@@ -27,14 +27,14 @@ static inline bool begins(const Part *p) { return p->pass->zero_gradients && p->
 
 /* The columns of a parameter's gradient that this thread computes, in whole cache lines, of which a narrow model has
    fewer than there may be threads. So of two gradients that are computed one after the other, the second one's columns
-   (`is_second`) begin with the other half of the threads. */
-static inline Range columns_of(const Part *p, size_t columns, bool is_second) {
-    return range_split(columns, CACHE_LINE, (p->id + (is_second ? p->count / 2 : 0)) % p->count, p->count);
+   (`from_the_middle`) begin with the other half of the threads. */
+static inline Range columns_of(const Part *p, size_t columns, bool from_the_middle) {
+    return range_split(columns, CACHE_LINE, (p->id + (from_the_middle ? p->count / 2 : 0)) % p->count, p->count);
 }
 
 /* Starts the clock of this thread, which runs on from operation to operation. */
 void start_clock(const Part *p);
-/* Counts the time since the last operation ended as that of `op`. */
+/* Counts the time since the last operation ended for `op`. */
 void end_operation(const Part *p, PassOperation op);
 
 /* Packs this thread's share of the weights, before the first slice of a pass. */
@@ -67,7 +67,8 @@ void op_cross_entropy_forward(const Part *p);
 
 /* The gradients of activations, on this thread's rows; each operation overwrites the gradient of its input. A residual
    connection res = x + f(x) hands the gradient of res to f (op_residual_backward) and to x: the operation that ends f's
-   backward pass gets res as `residual` and adds its gradient to that of x. NULL: there is no residual connection. */
+   backward pass gets res as `residual` and adds its gradient to the gradient of x. NULL: there is no residual
+   connection. */
 void op_cross_entropy_backward(const Part *p);
 void op_unembedding_backward_input(const Part *p, const Activation *x);
 void op_layernorm_backward_input(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role,
@@ -83,7 +84,7 @@ void op_embedding_backward(const Part *p, const Activation *x); /* through dropo
 
 /* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
    operations after a barrier. Each adds to the parameters' gradients, except that op_linear_backward_weight overwrites
-   that of the weight if the slice begins. */
+   the weight's if the slice begins. */
 void op_unembedding_backward_weight(const Part *p, const Activation *x);
 void op_layernorm_backward_weight(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role);
 void op_linear_backward_weight(const Part *p, const Activation *x, const Activation *y,

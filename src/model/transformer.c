@@ -66,7 +66,7 @@ typedef struct {
     const Activation *ln_1, *qkv, *ln_2, *fc;
 } BlockInputs;
 
-/* The gradients of weights, once those of activations are complete in all rows; the most recently used come first. */
+/* The gradients of weights, once all rows have the gradients of activations; the most recently used come first. */
 static void block_backward_weights(const Part *p, const Block *b, const BlockInputs *inputs) {
     barrier(p);
     op_linear_backward_weight(p, inputs->qkv, &b->qkv, ATTN_W);
@@ -79,7 +79,8 @@ static void block_backward_weights(const Part *p, const Block *b, const BlockInp
     barrier(p); /* the next block overwrites the gradients that were read here */
 }
 
-/* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to that of x. */
+/* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to the gradient of
+ * x. */
 static void pre_norm_backward(const Part *p, const Block *b, const Activation *x) {
     op_residual_backward(p, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
     op_hidden_backward(p, &b->fc, &b->proj_2);
@@ -134,7 +135,7 @@ static void forward(const Part *p) {
     op_cross_entropy_forward(p);
 }
 
-/* Starts the shard's gradients at zero, except those of the weights of linear layers in blocks, which the first product
+/* Starts the shard's gradients at zero, except for the weights of linear layers in blocks, which the first product
    overwrites. */
 static void zero_gradients(const Part *p) {
     const TensorTable *table = &p->m->tensors;
@@ -168,7 +169,7 @@ static void backward(const Part *p) {
 }
 
 /* Returns the sequences of a shard that a slice has at most. As many shards as may be computed at the same time fit
-   into the arrays. Their number counts and not that of the threads, because this determines the order of sums. */
+   into the arrays. The number of threads does not count, because the size determines the order of sums. */
 static size_t slice_size(const ModelShape *shape, size_t batch_shards) {
     const size_t all = model_slice_size(shape, 0);
     const size_t shards = batch_shards < SHARDS_AT_ONCE_MAX ? batch_shards : SHARDS_AT_ONCE_MAX;

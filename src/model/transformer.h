@@ -47,9 +47,9 @@ typedef struct {
 } LayerNorm;
 
 /* The arrays of a block that the backward pass needs, by sublayer, in the order of a pre-norm model. proj and res are
-   one array: the residual connection adds in place. The gradient of proj is that of res times the dropout mask. If
-   a backward pass follows, then fc's values become the activation function's derivative. The gradient of act has no
-   array: that of fc is computed from it in place. */
+   one array: the residual connection adds in place. The gradient of proj is the gradient of res times the dropout mask.
+   If a backward pass follows, then fc's values become the activation function's derivative. The gradient of act has no
+   array: the gradient of fc is computed from it in place. */
 typedef struct {
     LayerNorm ln_1; /* (B,T,C) */
     Activation qkv; /* (B,T,3HD) */
@@ -104,17 +104,16 @@ size_t batch_targets(const Batch *batch);
 typedef struct {
     bool training; /* with dropout, drawn for (seed, micro_step) */
     uint64_t seed, micro_step;
-    bool with_backward; /* adds to the gradients those of batch_weight * (mean loss of the batch's targets), at least
-                           one of which must count */
+    bool with_backward; /* differentiates batch_weight * (mean loss of the targets), and adds to the gradients */
     double batch_weight;
     bool zero_gradients;               /* with_backward: starts them at zero */
     double *query_norms, *score_norms; /* NULL, or (L,H,B,T): with_backward, the norms that attention_gradient_norms
                                           computes, of a batch that is one slice */
     size_t cached;        /* continues one sequence, whose first `cached` positions the last pass computed with the same
                              parameters: their keys and values are still in the blocks' arrays. No targets */
-    bool same_parameters; /* the parameters are those of the last pass, whose packed weights are read again */
+    bool same_parameters; /* as in the last pass, whose packed weights are read again */
     size_t batch_shards;  /* the shards of the batch; 0: it is one, whose gradients are the model's */
-    Range shards;         /* those of them that this pass computes at the same time, as many as model_shards_at_once */
+    Range shards;         /* which this pass computes at the same time, as many as model_shards_at_once */
     real *const *gradients; /* an array for each of these shards, to which it adds */
     double *losses;         /* the sum of each one's losses, to which it adds */
 } Pass;
@@ -126,8 +125,8 @@ Range pass_sequences(const Batch *batch, const Pass *pass);
 size_t model_shards_at_once(const Model *model, size_t batch_shards);
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
-   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last
-   slice. A batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
+   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are the last
+   slice's. A batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 

@@ -464,7 +464,7 @@ static Arrays lay_out_arrays(const ModelShape *m, Arena *arena) {
 
 /* Lays out all arrays in the arena. While the arena has no memory, this measures how much they need
    (base/memory.h). */
-static void lay_out(Plain *plain) {
+static void take_sequences(Plain *plain) {
     const Model *m = plain->model;
     const ModelShape *shape = &m->shape;
     Arena *arena = &plain->arena;
@@ -481,7 +481,7 @@ static void lay_out(Plain *plain) {
 
 void plain_make(Plain *plain, Model *model) {
     *plain = (Plain){.model = model};
-    lay_out(plain);
+    take_sequences(plain);
     arena_allocate(&plain->arena, "the plain engine's activations and gradients");
-    lay_out(plain);
+    take_sequences(plain);
 }

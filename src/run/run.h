@@ -13,7 +13,7 @@
 
 typedef struct {
     char directory[RESULTS_PATH]; /* "" until it is made or opened */
-    Config config;                /* its name is that of the config the run was started with */
+    Config config;                /* as it was when the run was started, name included */
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
     const Directory *locked;   /* the directory to write; NULL if the run is only read, or another process writes it */
@@ -44,13 +44,13 @@ void run_count_ngrams(Run *run);
 void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);
 /* Makes the directory of a new run (see results_make) with config.ini, vocab.json, checkpoint/ and attention/. The run
    must have its config and its text. If several processes train the run (ranks/ranks.h), only the first makes and
-   writes the directory. What writes a run returns at once in the others, whose run has no locked directory. */
+   writes the directory. On other ranks `locked` is NULL and every writer does nothing. */
 void run_create(Run *run, const char *out, bool force);
 /* Writes run.json, with result "running", and a line to `progress`. Call it when the logs have their headers and there
    is a checkpoint, so that a directory with run.json can be resumed. */
 void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);
-/* run_describe makes run->description, the entries of run.json at the start of a run. run_describe_end adds those of
-   its end. error NULL: none. */
+/* run_describe makes run->description, the entries of run.json at the start of a run. run_describe_end adds the
+   entries of its end. error NULL: none. */
 void run_describe(Run *run, const Model *model, const char *command_line);
 void run_describe_end(const Run *run, const RunState *state, const char *result, const char *error);
 
