@@ -46,6 +46,6 @@ typedef struct {
 void *arena_take(Arena *arena, size_t count, size_t size);
 
 /* Gives a measured arena its memory, zeroed by the system on first touch, in large pages where it has them, and starts
-   it again at the front. Without memory raises an error of status STATUS_FAILED, in which `what` names the family of
+   it again at the front. Without memory raises an error, in which `what` names the family of
    arrays. */
 void arena_allocate(Arena *arena, const char *what);

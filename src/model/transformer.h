@@ -87,8 +87,7 @@ typedef struct {
 } Model;
 
 /* Makes the table of tensors and all arrays, in two arenas; with `training` there are gradients. Parameters are zero
-   until initialized or loaded. A size that does not fit, or too little memory in the machine, is an error of status
-   STATUS_FAILED. It writes nothing to the arenas, so they take no pages yet. */
+   until initialized or loaded. It writes nothing to the arenas, so they take no pages yet. */
 void model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training);
 
 /* One batch: tokens and targets (B, T) with B <= max_batch, T <= shape.T, every id below V. If targets is NULL,

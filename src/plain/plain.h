@@ -16,8 +16,7 @@ typedef struct {
 } Plain;
 
 /* Allocates the memory for the model's batches: each sequence has activations, attention weights and gradients of all
-   parameters. `model`, whose divisor is read at every pass, must outlive it. Missing memory is an error of status
-   STATUS_FAILED. */
+   parameters. `model`, whose divisor is read at every pass, must outlive it. */
 void plain_make(Plain *plain, Model *model);
 
 /* Does what model_pass does, in loops, on the parameters, gradients and losses of the model. It does not use the

@@ -56,7 +56,7 @@ void run_describe_end(const Run *run, const RunState *state, const char *result,
 
 /* Opens the directory of an existing run, with `overrides` ("section.key=value") for its config. `exclusive` excludes
    other processes until the run is released. A damaged directory, a process that writes there, and the directory of a
-   sweep are errors of status STATUS_USAGE. Loads neither the vocabulary nor the text nor the parameters. */
+   sweep are errors. Loads neither the vocabulary nor the text nor the parameters. */
 void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive);
 /* Loads the vocabulary of an opened run, unless it is loaded. */
 void run_load_vocabulary(Run *run);
@@ -64,7 +64,7 @@ void run_load_vocabulary(Run *run);
  * run.json. */
 void run_load_corpus(Run *run);
 /* Loads the vocabulary of an opened run and makes its model, without gradients, for up to `max_batch` sequences at a
-   time (0: train.batch), with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
+   time (0: train.batch), with the parameters of its last checkpoint. */
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 
 /* run_compare raises an error unless all processes that train the run have the same version, kernels, config and text,
@@ -81,8 +81,7 @@ void run_resumed(const Run *run, const Model *model, size_t step, const char *co
    STATUS_OK. */
 void run_ended(const Run *run, const RunState *state, int signal, Error failure);
 
-/* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the vocabulary of the text. Raises
-   the errors of corpus_load. */
+/* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the vocabulary of the text. */
 Corpus config_corpus(const Config *config, const Vocabulary *vocabulary);
 /* Writes a config as a file. */
 void config_save(const Config *config, const Directory *directory, const char *name);
@@ -93,7 +92,7 @@ void description_config(const Json *d, const char *directory, Config *config, co
 /* Adds an entry about this process to `resumed` of a run's or a sweep's run.json `d`, and returns it. */
 Json *description_resumed(Json *d, const char *command_line);
 /* Checks that `text`, of `path`, is the text that the run or sweep in `directory`, whose run.json is `d`, was trained
-   on. Any other text is an error of status STATUS_USAGE. */
+   on. Any other text is an error. */
 void description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text);
 /* Checks that the logs of a finished or diverged run are unchanged, by their hash in run.json. If not, raises an error
    of status STATUS_USAGE that names them. */

@@ -20,8 +20,7 @@ typedef struct {
     int32_t *tokens, *targets; /* (max_batch, T): for training, evaluation or sampling, whichever is in progress */
 } Engine;
 
-/* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. Raises the
-   errors of shards_make. */
+/* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. */
 void engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model);
 
 /* Makes a pass by the engine: model_pass or plain_pass. */

@@ -95,7 +95,7 @@ size_t trainer_check(const Config *config, const TrainOptions *options, FILE *ou
 /* Returns the bytes that training needs: the arenas of model, engine and optimizer, and the buffers into which threads
    pack matrices. */
 size_t training_memory(const Engine *engine, const Optimizer *optimizer);
-/* Raises an error of status STATUS_FAILED if the machine has less memory than `bytes`. Call it before the arenas are
+/* Raises an error if the machine has less memory than `bytes`. Call it before the arenas are
    written to: the system gives their pages only then. */
 void training_memory_check(size_t bytes);
 
