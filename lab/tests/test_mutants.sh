@@ -190,7 +190,7 @@ mutant 'model: dropout of a branch not in the backward pass' $file \
     '/^void op_residual_backward/,/^}/s/&dropout, p/\&(Dropout){0}, p/'
 mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if (false) residual_add(/' \
     --set model.norm=post
-mutant 'model: bias of another layer' $file '/^static void linear_rows(/,/^}/s/weight(p, role + 1, y->layer)/weight(p, role + 1, 0)/' \
+mutant 'model: bias of another layer' $file '/^void op_linear_forward(/,/^}/s/weight(p, role + 1, y->layer)/weight(p, role + 1, 0)/' \
     --set model.init=torch
 file=src/model/operations.c
 mutant 'linear: the first product adds to old numbers' $file 's/, !begins(p),/, true,/'

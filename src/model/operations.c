@@ -159,19 +159,12 @@ void op_layernorm_backward_weight(const Part *p, const Activation *x, const Laye
     end_operation(p, OP_LAYERNORM_BACK);
 }
 
-/* Computes n rows of y = x W + b from row r on. */
-static void linear_rows(const Part *p, real *out, const Activation *y, const Activation *x, TensorRole role, size_t r,
-                        size_t n) {
-    linear_forward(out, operand(x, r), weight_operand(p, role, y->layer, PLAIN), weight(p, role + 1, y->layer), n,
-                   x->width, y->width, rounds(p));
-    end_operation(p, OP_LINEAR);
-}
-
 void op_linear_forward(const Part *p, const Activation *y, const Activation *x, TensorRole role) {
     for (size_t r = p->rows.begin, n; r < p->rows.end; r += n) {
         real *out = computed(p, y->values, r, y->width);
         n = rows_at_once(p, y->values, r);
-        linear_rows(p, out, y, x, role, r, n);
+        linear_forward(out, operand(x, r), weight_operand(p, role, y->layer, PLAIN), weight(p, role + 1, y->layer), n,
+                       x->width, y->width, rounds(p));
         operand_keep(operand(y, r), out, y->width, n, y->width);
     }
     end_operation(p, OP_LINEAR);
@@ -263,7 +256,9 @@ void op_hidden_forward(const Part *p, const Activation *act, const Activation *f
         n = rows_at_once(p, fc->values, r);
         real *in = computed(p, fc->values, r, F), *out = act->values ? act->values + r * F : in + n * F;
         const size_t step = fc->values ? n : 1; /* a row that is rounded next stays in the first-level cache */
-        linear_rows(p, in, fc, x, FC_W, r, n);
+        linear_forward(in, operand(x, r), weight_operand(p, FC_W, fc->layer, PLAIN), weight(p, FC_B, fc->layer), n,
+                       x->width, F, rounds(p));
+        end_operation(p, OP_LINEAR);
         for (size_t i = 0; i < n; i += step) {
             real *z = in + i * F;
             ACTIVATIONS[p->m->shape.activation].forward(out, with_backward ? z : NULL, z, step * F);
