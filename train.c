@@ -194,7 +194,7 @@ static void read_and_run(void *program) {
     else if (!p->command.help) run_verb(p, verb);
     else if (p->command.named || p->command.target) verb_print_help(verb, stdout);
     else print_help();
-    /* After a signal all is saved, and standard output may be gone, as that of a terminal that was closed. */
+    /* After a signal all is saved, and standard output may be gone with a terminal that was closed. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && !p->signal)
         runtime_error("cannot write to standard output: %s", strerror(errno));
     memory_release(0);

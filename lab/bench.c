@@ -77,7 +77,7 @@ static void measure_peak(Bench *b) {
     b->kernels = fmax(b->kernels, measure_products(x, y, z, threads, false, FORM_REAL));
     b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, FORM_REAL));
     b->sgemm = fmax(b->kernels, b->openblas);
-    if (b->model.shape.attention.bf16) {
+    if (b->model.shape.attention.rounds) {
         Bf16 *rounded = (Bf16 *)z; /* x and y, which take half as much memory; the product then overwrites x */
         bf16_round(rounded, 0, x, 0, 1, 2 * size);
         b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, FORM_BF16));
@@ -193,7 +193,7 @@ static double packed_of(const Bench *b, size_t kind) {
 /* Prints a row for each kind of work. Work of unknown size has one only where it takes a thousandth of the step. */
 static void print_table(const Bench *b) {
     Work work[KINDS];
-    const double peak = b->model.shape.attention.bf16 ? b->bf16 : b->sgemm; /* in the config's precision */
+    const double peak = b->model.shape.attention.rounds ? b->bf16 : b->sgemm; /* in the config's precision */
     double total = 0;
     list_work(b, work);
     for (size_t i = 0; i < KINDS; i++) total += seconds_of(b, i);
@@ -217,14 +217,14 @@ static void print_report(const Bench *b, double step) {
     cpu_name(cpu, sizeof cpu);
     printf("%s: %zu threads on %s (%s); products by %s\n", b->config->name, b->model.threads, cpu,
            cpu_level_name(cpu_level()),
-           b->engine.kind == ENGINE_PLAIN ? "the plain engine" : matmul_kernels(b->model.shape.attention.bf16));
+           b->engine.kind == ENGINE_PLAIN ? "the plain engine" : matmul_kernels(b->model.shape.attention.rounds));
     printf("  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps,
            (double)tokens_per_step(b->config) / step);
     printf("  arithmetic     %.4g GFLOP per step, %.1f GFLOP/s: %.1f %% of the sgemm peak\n", b->flops / 1e9,
            b->flops / step / 1e9, 100 * b->flops / step / b->sgemm);
     printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f)\n", b->sgemm / 1e9, b->kernels / 1e9,
            b->openblas / 1e9);
-    if (b->model.shape.attention.bf16)
+    if (b->model.shape.attention.rounds)
         printf("  bf16 peak      %.1f GFLOP/s (%s), of which a step reaches %.1f %%\n", b->bf16 / 1e9,
                matmul_kernels(true), 100 * b->flops / step / b->bf16);
     printf("  memory         %.1f MB at most; adding two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
@@ -241,7 +241,7 @@ static void print_json(const Bench *b, double step) {
     js_set(json, "gflop_per_step", js_number(b->flops / 1e9));
     js_set(json, "sgemm_peak_gflops", js_number(b->sgemm / 1e9));
     js_set(json, "share_of_peak", js_number(b->flops / step / b->sgemm));
-    if (b->model.shape.attention.bf16) {
+    if (b->model.shape.attention.rounds) {
         js_set(json, "bf16_peak_gflops", js_number(b->bf16 / 1e9));
         js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->bf16));
     }

@@ -29,7 +29,7 @@ static void undo_text(void *block) {
 }
 
 Text *text_begin(void) {
-    Text *t = memory_make_undone(sizeof *t, undo_text, "a text");
+    Text *t = memory_make_with_undo(sizeof *t, undo_text, "a text");
     t->stream = open_memstream(&t->bytes, &t->size);
     if (!t->stream) runtime_error("no memory for a text");
     return t;

@@ -89,7 +89,6 @@ static inline ModelShape shape_of(const Case *c) {
     s.pre_norm = !c->post, s.activation = c->activation, s.bias = !c->no_bias, s.tied = !c->untied,
     s.dropout = c->dropout;
     s.attention.divisor = divisor_value(c->divisor, s.attention.D);
-    s.attention.multiplier = (real)(1 / s.attention.divisor);
     return s;
 }
 

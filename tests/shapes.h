@@ -7,13 +7,12 @@
 #include "model/transformer.h"
 
 static inline ModelShape small_shape(size_t T, size_t C, size_t H, size_t D, size_t V) {
-    return (ModelShape){
-        .T = T,
-        .C = C,
-        .attention = {.H = H, .D = D, .multiplier = (real)(1 / sqrt((double)D)), .qk_init_scale = 1, .qk_lr_scale = 1},
-        .F = 2 * C,
-        .V = V,
-        .L = 2,
-        .pre_norm = true,
-        .bias = true};
+    return (ModelShape){.T = T,
+                        .C = C,
+                        .attention = {.H = H, .D = D, .divisor = sqrt((double)D), .qk_init_scale = 1, .qk_lr_scale = 1},
+                        .F = 2 * C,
+                        .V = V,
+                        .L = 2,
+                        .pre_norm = true,
+                        .bias = true};
 }

@@ -81,10 +81,10 @@ static double step_by(const Case *c, real **gradients, TensorTable *table) {
                               .C = c->C,
                               .attention = {.H = 2,
                                             .D = c->D,
-                                            .multiplier = (real)(1 / sqrt((double)c->D)),
+                                            .divisor = sqrt((double)c->D),
                                             .qk_init_scale = 1,
                                             .qk_lr_scale = 1,
-                                            .bf16 = c->bf16,
+                                            .rounds = c->bf16,
                                             .score = c->score,
                                             .qk_norm = c->qk_norm,
                                             .learned = c->learned,
@@ -157,7 +157,7 @@ static void weights_are_packed(void) {
                                   .F = 70,
                                   .V = 37,
                                   .L = 2,
-                                  .attention = {.H = 3, .D = 16, .multiplier = .25F, .bf16 = bf16},
+                                  .attention = {.H = 3, .D = 16, .divisor = 4, .rounds = bf16},
                                   .pre_norm = true};
         Model model;
         int32_t tokens[80], targets[80];

@@ -82,9 +82,9 @@ static void switched(void) {
                  train_loss = last_of(read_metrics("jump"), METRICS_TRAIN_LOSS);
     assert_true(train_loss == y->at[10][METRICS_TRAIN_LOSS]);
     open_run("jump");
-    assert_true(model.shape.attention.multiplier == (real)0.125);
+    assert_true(model.shape.attention.divisor == 8);
     assert_close(evaluate_run(&run, &model).loss, after, 1e-6, "by the second");
-    model.shape.attention.multiplier = 2;
+    model.shape.attention.divisor = 0.5;
     const double before = evaluate_run(&run, &model).loss;
     CONFIGURE(CONSTANT_LR, "train.steps=10", "log.every=1", "attention.scale_divisor=0.5");
     train("short", 1);

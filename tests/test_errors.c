@@ -55,7 +55,7 @@ static void fail_undone(void *block) {
 }
 /* Makes a block that notes when it is undone, and fails then if its letter is a capital. */
 static char *make_letter(char letter) {
-    char *block = memory_make_undone(1, letter < 'a' ? fail_undone : note_undone, "a letter");
+    char *block = memory_make_with_undo(1, letter < 'a' ? fail_undone : note_undone, "a letter");
     *block = letter;
     return block;
 }
@@ -144,7 +144,7 @@ static void protect_in_undo(void *block) {
 static void fail_over_such_an_undo(void *argument) {
     (void)argument;
     make_letter('f');
-    char *block = memory_make_undone(1, protect_in_undo, "a letter");
+    char *block = memory_make_with_undo(1, protect_in_undo, "a letter");
     *block = 'p';
     make_letter('g');
     runtime_error("the reason");

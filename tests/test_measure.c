@@ -29,7 +29,7 @@ static double score(size_t layer, size_t head, size_t b, size_t T, size_t i, siz
     const ModelShape *s = &model.shape;
     const size_t D = s->attention.D, HD = s->attention.H * D;
     const real *qkv = model.blocks[layer].qkv.values + b * T * 3 * HD + head * D;
-    return (double)s->attention.multiplier * dot(qkv + i * 3 * HD, qkv + j * 3 * HD + HD, D);
+    return dot(qkv + i * 3 * HD, qkv + j * 3 * HD + HD, D) / s->attention.divisor;
 }
 
 static HeadStatistics plain_statistics(size_t layer, size_t head, size_t B, size_t T) {
@@ -81,7 +81,7 @@ static void against_plain_statistics(void) {
     const size_t lengths[] = {70, 64, 33, 2};
     for (int way = 0; way < 4; way++) {
         ModelShape shape = shape_of(70, 24, 3, 10);
-        if (way % 2) shape.attention.multiplier = 3;
+        if (way % 2) shape.attention.divisor = 1. / 3;
         if (way / 2) shape.attention.sink = SINK_ONE;
         make_model(&shape, 3, 2, INIT_TORCH, 4); /* with biases: a mean that is not zero */
         for (size_t n = 0; n < COUNT_OF(lengths); n++) {
@@ -124,7 +124,7 @@ static void prediction(void) {
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
         ModelShape shape = shape_of(32, 128, cases[n].H, cases[n].D);
         shape.V = 80, shape.L = 1;
-        shape.attention.multiplier = (real)(1 / cases[n].divisor);
+        shape.attention.divisor = cases[n].divisor;
         double sum = 0;
         enum { SEEDS = 6 };
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {

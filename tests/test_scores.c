@@ -54,11 +54,14 @@ static void rounding(void) {
 /* Each query that overflows is counted once, whatever the tiles; all its scores overflow with it. */
 static void counts(void) {
     enum { LONG = 70, WIDTH = 3 };
-    const AttentionConfig attention = {.H = 1, .D = WIDTH, .multiplier = 1, .precision = PRECISION_FP16};
+    const AttentionConfig attention = {.H = 1, .D = WIDTH, .divisor = 1, .precision = PRECISION_FP16};
     real *qkv = reals((size_t)LONG * 3 * WIDTH), *scratch = reals(attention_scratch(&attention, LONG));
     real *scores = reals((size_t)LONG * LONG);
     for (size_t i = 0; i < LONG * 3 * WIDTH; i++) qkv[i] = i / WIDTH % 3 == QUERY ? 1e5f : 0x1p-20f;
-    const AttentionArrays layer = {.attention = &attention, .T = LONG, .qkv = qkv, .out = reals((size_t)LONG * WIDTH)};
+    const AttentionArrays layer = {.attention = &attention,
+                                   .T = LONG,
+                                   .qkv = {qkv, (size_t)3 * WIDTH, FORM_REAL},
+                                   .out = {reals((size_t)LONG * WIDTH), WIDTH, FORM_REAL}};
     AttentionRounding counts = {0};
     attention_scores(&layer, 0, 0, 64, SCORES_MODIFIED, scores, &counts, scratch);
     attention_scores(&layer, 0, 64, LONG - 64, SCORES_MODIFIED, scores, &counts, scratch);
@@ -75,7 +78,7 @@ static void counts(void) {
    what is logged, and zero where one key has all the weight, though do has more digits than bf16. */
 static void hard_rows_in_bf16(void) {
     enum { N = 128, ONE_HOT = 64 }; /* two tiles; the queries from the second on see one key alone */
-    static const AttentionConfig attention = {.H = 1, .D = N, .multiplier = 1, .bf16 = true};
+    static const AttentionConfig attention = {.H = 1, .D = N, .divisor = 1, .rounds = true};
     real *qkv = reals((size_t)N * 3 * N), *dout = normal_reals((size_t)N * N, 1);
     const real *normal = normal_reals((size_t)N * N, 1), *v = normal_reals((size_t)N * N, 1);
     for (size_t i = 0; i < N; i++) {
@@ -89,9 +92,9 @@ static void hard_rows_in_bf16(void) {
     bf16_round(rounded, (size_t)3 * N, qkv, (size_t)3 * N, N, (size_t)3 * N);
     AttentionArrays layer = {.attention = &attention,
                              .T = N,
-                             .kept_qkv = rounded,
-                             .kept_out = (Bf16 *)reals((size_t)N * N),
-                             .kept_dqkv = dqkv,
+                             .qkv = {rounded, (size_t)3 * N, FORM_BF16},
+                             .out = {reals((size_t)N * N), N, FORM_BF16},
+                             .dqkv = {dqkv, (size_t)3 * N, FORM_BF16},
                              .saved = {reals(N), reals(N), reals(1)}};
     real *scratch = reals(attention_scratch(&attention, N));
     const double largest = 4 * sqrt(2 * N); /* of |do . v| */
@@ -99,10 +102,9 @@ static void hard_rows_in_bf16(void) {
     for (int dropped = 0; dropped < 2; dropped++) {
         if (dropped) layer.dropout = dropout_make(.2, 1, 2, 3);
         attention_forward(&layer, (Range){0, 1}, scratch);
-        attention_backward(&layer, (Range){0, 1}, NULL, dout, scratch);
+        attention_backward(&layer, (Range){0, 1}, dout, scratch);
         for (size_t first = 0; first < N; first += ATTENTION_TILE)
-            attention_gradient_norms(&layer, 0, NULL, dout, first, ATTENTION_TILE, used + first, logged + first,
-                                     scratch);
+            attention_gradient_norms(&layer, 0, dout, first, ATTENTION_TILE, used + first, logged + first, scratch);
         for (size_t i = 0; i < N; i++) {
             if (!dropped) assert_close(used[i], logged[i], 0x1p-8 * logged[i] + 1e-6 * largest, "query %zu", i);
             if (i >= ONE_HOT) assert_close(used[i], 0, dropped ? 1e-6 * largest : 0, "query %zu, one-hot", i);
@@ -117,7 +119,7 @@ static int32_t *ids;
 
 static void start(AttentionConfig attention) {
     attention.H = H, attention.D = D, attention.qk_init_scale = attention.qk_lr_scale = 1;
-    if (attention.multiplier == 0) attention.multiplier = 1;
+    if (attention.divisor == 0) attention.divisor = 1;
     const ModelShape shape = {
         .T = T, .C = C, .F = 7, .V = V, .L = L, .attention = attention, .pre_norm = true, .bias = true, .tied = true};
     model_make(&model, &shape, STEPS_B, 2, true);
@@ -180,7 +182,7 @@ static void not_finite_later(void) {
     static const size_t positions[] = {1, 5, 63, 66}; /* one is in the second tile */
     for (size_t n = 0; n < 2 * COUNT_OF(positions) * COUNT_OF(numbers); n++) {
         const size_t position = positions[n / 4];
-        start((AttentionConfig){.bf16 = n % 2});
+        start((AttentionConfig){.rounds = n % 2});
         real *before = reals((size_t)T * V);
         model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = T});
         memcpy(before, model.logits.values, (size_t)T * V * sizeof *before);

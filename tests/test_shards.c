@@ -136,14 +136,15 @@ static void threads_change_no_bit(void) {
 static real *gradients_of(Setup *s, size_t shard) {
     const size_t T = s->model.shape.T;
     for (uint64_t part = 0; part < 2; part++) {
-        const Division division = {{shard * 2, shard * 2 + 2}, 1, 2, &s->model.gradients};
         const Pass pass = {.training = true,
                            .seed = config.train.seed,
                            .micro_step = 2 * NUMBER + part,
                            .with_backward = true,
                            .zero_gradients = part == 0,
                            .batch_weight = .5,
-                           .division = &division};
+                           .batch_shards = 4,
+                           .shards = {shard, shard + 1},
+                           .gradients = &s->model.gradients};
         corpus_training_batch(&s->corpus, pass.seed, pass.micro_step, B, T, s->engine.tokens, s->engine.targets);
         model_pass(&s->model, &(Batch){s->engine.tokens, s->engine.targets, B, T}, &pass);
     }

@@ -196,8 +196,9 @@ static void compare_head(Fixture *f, size_t n, const AttentionConfig *one, size_
     real *dq = reals(count), *dk = reals(count), *dv = reals(count), *out = reals(count);
     AttentionArrays layer = {.attention = one,
                              .T = T,
-                             .qkv = qkv,
-                             .out = out,
+                             .qkv = {qkv, 3 * D, FORM_REAL},
+                             .out = {out, D, FORM_REAL},
+                             .dqkv = {dqkv, 3 * D, FORM_REAL},
                              .partials = reals(attention_partials(one)),
                              .saved = {reals(T), reals(T), reals(1)}};
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) {
@@ -210,7 +211,7 @@ static void compare_head(Fixture *f, size_t n, const AttentionConfig *one, size_
     } parts[] = {{q, dq}, {k, dk}, {v, dv}};
     for (size_t i = 0; i < 3 * count; i++) qkv[i] = parts[i / D % 3].from[i / D / 3 * D + i % D];
     attention_forward(&layer, (Range){0, 1}, scratch);
-    attention_backward(&layer, (Range){0, 1}, dqkv, dout, scratch);
+    attention_backward(&layer, (Range){0, 1}, dout, scratch);
     for (size_t i = 0; i < 3 * count; i++) parts[i / D % 3].to[i / D / 3 * D + i % D] = dqkv[i];
     compare(ATTENTION, "out", out, fixture_reals(f, count, "%zu.out", n), count);
     compare(ATTENTION_GRADIENT, "dq", dq, fixture_reals(f, count, "%zu.dq", n), count);
@@ -229,7 +230,7 @@ static void attention(void **state) {
     Fixture *f = fixture_open(*state);
     for (size_t n = 0, cases = fixture_number(f, "cases"); n < cases; n++) {
         const AttentionConfig one = {
-            .H = 1, .D = fixture_size(f, n, "d_k"), .multiplier = (real)*fixture_reals(f, 1, "%zu.multiplier", n)};
+            .H = 1, .D = fixture_size(f, n, "d_k"), .divisor = 1 / *fixture_reals(f, 1, "%zu.multiplier", n)};
         compare_head(f, n, &one, fixture_size(f, n, "T"));
     }
     fixture_was_read(f);
@@ -249,14 +250,9 @@ static void scores(void **state) {
 }
 
 /* Queries and keys (B, H, T, D) into a model of one block, as if its forward pass had left them there. */
-static void make_model_of(const double *q, const double *k, size_t B, size_t H, size_t T, size_t D, double multiplier) {
-    const ModelShape shape = {.T = T,
-                              .C = 4,
-                              .attention = {.H = H, .D = D, .multiplier = (real)multiplier},
-                              .F = 4,
-                              .V = 2,
-                              .L = 1,
-                              .pre_norm = true};
+static void make_model_of(const double *q, const double *k, size_t B, size_t H, size_t T, size_t D, double divisor) {
+    const ModelShape shape = {
+        .T = T, .C = 4, .attention = {.H = H, .D = D, .divisor = divisor}, .F = 4, .V = 2, .L = 1, .pre_norm = true};
     model_make(&model, &shape, B, 2, false);
     for (size_t i = 0; i < B * H * T * D; i++) {
         size_t d = i % D, t = i / D % T, h = i / D / T % H, b = i / D / T / H;
@@ -274,7 +270,7 @@ static void statistics(void **state) {
         HeadStatistics heads[HEADS_MAX];
         assert_true(H <= HEADS_MAX);
         make_model_of(fixture_reals(f, count, "%zu.q", n), fixture_reals(f, count, "%zu.k", n), B, H, T, D,
-                      *fixture_reals(f, 1, "%zu.multiplier", n));
+                      1 / *fixture_reals(f, 1, "%zu.multiplier", n));
         measure_heads(&model, B, T, heads);
         real deviation[HEADS_MAX], most[HEADS_MAX], entropy[HEADS_MAX], weight[HEADS_MAX];
         for (size_t h = 0; h < H; h++) {

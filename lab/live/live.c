@@ -63,7 +63,7 @@ Live *live_make(const char *config, const char *text) {
     static Progress nowhere = {.quiet = true};
     static const TrainOptions options = {.threads = 1, .progress = &nowhere};
     const size_t mark = memory_mark();
-    Live *l = memory_make_undone(sizeof *l, free_kept, "a model");
+    Live *l = memory_make_with_undo(sizeof *l, free_kept, "a model");
     Trainer *t = &l->t;
     Config *c = &t->run.config;
     l->mark = mark;

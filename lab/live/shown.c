@@ -14,10 +14,7 @@ const LiveAttention *live_attention(Live *l, const char *text, double divisor) {
     const size_t size = strlen(text);
     if (size == 0) usage_error("the text is empty");
     const size_t T = vocabulary_encode(v, "the text", text, size, l->t.engine.tokens, s->T);
-    if (divisor != 0) {
-        attention->divisor = live_checked_divisor(l, divisor).number;
-        attention->multiplier = (real)(1 / attention->divisor);
-    }
+    if (divisor != 0) attention->divisor = live_checked_divisor(l, divisor).number;
     model_forward(m, &(Batch){l->t.engine.tokens, NULL, 1, T});
     measure_snapshot(m, T, &l->attention);
     *attention = trained;

@@ -28,12 +28,12 @@ static void write_logits(const char *directory, const char *divisor) {
     run_load_model(&run, &m, 1, 1);
     const size_t count = vocabulary_encode(&run.vocabulary, "the text", text, size, ids, TEXT_MAX);
     for (size_t i = 0; i < m.tensors.flat; i++) m.parameters[i] = to_fp16(m.parameters[i]);
-    const real multiplier = divisor ? 1 / (real)atof(divisor) : 0;
+    const double by = divisor ? atof(divisor) : 0;
     for (size_t l = 0; divisor && l < m.shape.L; l++) {
         const Tensor *learned = tensor_find(&m.tensors, ATTN_SCALE, l);
-        for (size_t i = 0; learned && i < learned->count; i++) m.parameters[learned->offset + i] = multiplier;
+        for (size_t i = 0; learned && i < learned->count; i++) m.parameters[learned->offset + i] = (real)(1 / by);
     }
-    if (divisor) m.shape.attention.multiplier = multiplier;
+    if (divisor) m.shape.attention.divisor = by;
     const size_t T = m.shape.T, V = m.shape.V, seen = count < T ? count : T;
     model_forward(&m, &(Batch){ids + count - seen, NULL, 1, seen});
     for (size_t i = 0; i < seen * V; i++) printf("%.9g%c", (double)m.logits.values[i], i % V + 1 < V ? ' ' : '\n');

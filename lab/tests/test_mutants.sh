@@ -129,6 +129,8 @@ mutant 'norm of q and k: gain before its gradient' $file 's/dgain\[d\] += dy\[d\
 mutant 'norm of q and k: mean left in the projection' $file 's/ - n.mean \* sum//' --set attention.qk_norm=layer
 mutant 'l2: divided by d_k' $file 's/QK_NORM_L2 ? 1 : (real)D/QK_NORM_L2 ? (real)D : (real)D/' \
     --set attention.qk_norm=l2 --set attention.scale_divisor=1
+mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
+    --set attention.scale_learned=head
 mutant 'learned multiplier: keys not multiplied' $file 's/lanes_scale(g->dk/if (false) &/' --set attention.scale_learned=head
 
 file=src/model/attention_score_mod.c
@@ -139,8 +141,6 @@ mutant 'cap: slope without the square' $file 's/1 - y \* y/1 - y/' --set attenti
 
 file=src/model/attention.c
 mutant 'attention: dv with the multiplier' $file 's/t, 1, s->p, do_, adds/t, h->multiplier, s->p, do_, adds/'
-mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
-    --set attention.scale_learned=head
 # shellcheck disable=SC2086
 mutant 'attention: tiles of queries do not add' $file 's/tile + 1 < tiles, /false, /' $long
 mutant 'own parameters: of one head alone' $file 's/pair % own.heads \* own.size/0/' --set attention.sink=learned
@@ -177,24 +177,24 @@ mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
 mutant 'model: weight of accumulation forgotten' $file 's|(real)(pass->batch_weight / |(real)(1 / |'
-mutant 'model: gradients not started at zero' $file 's/memset(w->gradients + begin/if (false) &/'
+mutant 'model: gradients not started at zero' $file 's/memset(p->gradients + begin/if (false) &/'
 mutant 'model: tied embedding gets no gradient as output' $file \
-    's/^    op_unembedding_backward_weight(w, final);/    if (!m->shape.tied) &/'
+    's/^    op_unembedding_backward_weight(p, final);/    if (!m->shape.tied) &/'
 mutant 'model: pre-norm, residual forgotten' $file \
-    's/op_layernorm_backward_input(w, &b->res_1, \(.*\), &b->res_2)/op_layernorm_backward_input(w, \&b->res_1, \1, NULL)/'
-mutant 'model: weights of the second half from the first' $file 's/backward_weight(w, inputs->fc, /backward_weight(w, inputs->qkv, /'
+    's/op_layernorm_backward_input(p, &b->res_1, \(.*\), &b->res_2)/op_layernorm_backward_input(p, \&b->res_1, \1, NULL)/'
+mutant 'model: weights of the second half from the first' $file 's/backward_weight(p, inputs->fc, /backward_weight(p, inputs->qkv, /'
 file=src/model/operations.c
 mutant 'model: dropout of the embeddings not in the backward pass' $file \
     '/^void op_embedding_backward/,/^}/s/^    dropout_rows(/    if (false) dropout_rows(/'
 mutant 'model: dropout of a branch not in the backward pass' $file \
-    '/^void op_residual_backward/,/^}/s/&dropout, w/\&(Dropout){0}, w/'
+    '/^void op_residual_backward/,/^}/s/&dropout, p/\&(Dropout){0}, p/'
 mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if (false) residual_add(/' \
     --set model.norm=post
-mutant 'model: bias of another layer' $file '/^static void linear_rows(/,/^}/s/weight(w, role + 1, y->layer)/weight(w, role + 1, 0)/' \
+mutant 'model: bias of another layer' $file '/^void op_linear_forward(/,/^}/s/weight(p, role + 1, y->layer)/weight(p, role + 1, 0)/' \
     --set model.init=torch
 file=src/model/operations.c
-mutant 'linear: the first product adds to old numbers' $file 's/, !begins(w),/, true,/'
-mutant 'linear: a later batch overwrites the gradient' $file 's/, !begins(w),/, false,/'
+mutant 'linear: the first product adds to old numbers' $file 's/, !begins(p),/, true,/'
+mutant 'linear: a later batch overwrites the gradient' $file 's/, !begins(p),/, false,/'
 file=src/model/arrays.c
 mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0
@@ -204,13 +204,13 @@ mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer 
     shards='--set train.batch=4 --set train.shards=4 --threads 1' parallel='--set train.batch=4 --set train.shards=4 --threads 2'
     mutant 'shards: a sum that waited is forgotten' src/ranks/shards.c '/^double shards_end/,/^}/s/^        add(/        if (level) add(/' $shards
     mutant 'shards: a sum waits where another does' src/ranks/shards.c 's/held = &s->held\[level\]/held = \&s->held[0]/' $shards
-    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)m->targets)|/ (double)range_size(d->sequences))|' $shards
+    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)m->targets)|/ (double)B)|' $shards
     mutant 'shards at once: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $parallel
     file=src/model/operations.c
     mutant 'shards at once: weights by rows of another' $file \
-        '/weight_gradient(w, role/s/operand(x, w->shard_rows.begin)/operand(x, 0)/' $parallel
-    mutant 'shards at once: LayerNorm by rows of another' $file 's/ln->mean + w->shard_rows.begin/ln->mean/' $parallel
-    mutant 'shards at once: tokens of another' $file 's/tokens_of(w) + w->shard_rows.begin/tokens_of(w)/' $parallel
+        '/weight_gradient(p, role/s/operand(x, p->shard_rows.begin)/operand(x, 0)/' $parallel
+    mutant 'shards at once: LayerNorm by rows of another' $file 's/ln->mean + p->shard_rows.begin/ln->mean/' $parallel
+    mutant 'shards at once: tokens of another' $file 's/tokens_of(p) + p->shard_rows.begin/tokens_of(p)/' $parallel
 }
 
 file=src/plain/plain.c

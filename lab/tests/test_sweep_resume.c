@@ -163,8 +163,8 @@ static void damaged_runs(void) {
         {"sed -i '$d' attention.csv", "is not as the run left it"},
         {"sed -i '3s/1/2/' metrics.csv", "is not as the run left it"}, /* a number that is not the last */
         {"rm run.json", "is not the directory of a run: it holds no run.json"},
-        {": >run.json", "run.json is no valid JSON"},
-        {"echo { >run.json", "run.json is no valid JSON"},
+        {": >run.json", "run.json is not valid JSON"},
+        {"echo { >run.json", "run.json is not valid JSON"},
         {"echo '{\"program\": \"another\"}' >run.json", "is not a run.json of this program"},
         {"rm config.ini", "cannot read config"},
         {"rm config.ini && mkdir config.ini", "cannot read config"},

@@ -77,7 +77,7 @@ static double gradient_norm_of(const Measurement *m, const Row *row, const Atten
     double squares = 0;
     for (size_t j = 0; j < m->keys; j++) row->qkv[j * stride + 2 * d_k] = (real)(r[j] - origin);
     attention_forward(layer, (Range){0, 1}, row->scratch);
-    attention_backward(layer, (Range){0, 1}, row->dqkv, row->dout, row->scratch);
+    attention_backward(layer, (Range){0, 1}, row->dout, row->scratch);
     for (size_t i = 0; i < d_k; i++) squares += (double)dq[i] * (double)dq[i];
     return sqrt(squares);
 }
@@ -93,7 +93,7 @@ static void measure_sample(const Measurement *m, size_t sample, const Row *row) 
         real *scores = row->scratch;
         attention.H = 1;
         attention.D = m->d_k;
-        attention.multiplier = (real)(1 / divisor_value(m->scorings[i].divisor, m->d_k));
+        attention.divisor = divisor_value(m->scorings[i].divisor, m->d_k);
         layer.attention = &attention;
         attention_scores(&layer, 0, m->keys - 1, 1, SCORES_MODIFIED, scores, NULL, row->scratch);
         for (size_t j = 0; j < m->keys; j++) {
@@ -150,8 +150,9 @@ static void lay_out_row(Row *row, size_t d_k, size_t keys, Arena *arena) {
     row->scratch = reals(arena, 1, attention_scratch(&most, keys));
     row->layer = (AttentionArrays){.T = keys,
                                    .cached = keys - 1,
-                                   .qkv = row->qkv,
-                                   .out = reals(arena, keys, d_k),
+                                   .qkv = {row->qkv, 3 * d_k, FORM_REAL},
+                                   .out = {reals(arena, keys, d_k), d_k, FORM_REAL},
+                                   .dqkv = {row->dqkv, 3 * d_k, FORM_REAL},
                                    .parameters[PARAMETER_V] = row->v,
                                    .partials = reals(arena, 1, attention_partials(&most)),
                                    .saved = attention_lay_out(&most, keys, 1, arena)};

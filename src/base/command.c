@@ -124,8 +124,8 @@ static _Noreturn void refuse_unknown(const Verb *verb, const char *word, const c
 
 /* Raises the error for an option that getopt_long refuses: it is unknown, is cut too short, has a value though it is a
    switch, or lacks its value. `next` is the word behind it, or NULL. */
-static _Noreturn void refuse(const Verb *verb, const Option *options, size_t count, const char *word,
-                             const char *next) {
+static _Noreturn void refuse_option(const Verb *verb, const Option *options, size_t count, const char *word,
+                                    const char *next) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
     char meant[256];
     list_meant(word, options, count, meant, sizeof meant);
@@ -160,7 +160,7 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
         if (code == -1) break;
         if (letter) code = FIRST_CODE + (int)count - 2 + (int)(letter - LETTERS);
         if (code == 1) add_target(verb, command, optarg);
-        else if (code < FIRST_CODE) refuse(verb, options, count, word, argv[optind]);
+        else if (code < FIRST_CODE) refuse_option(verb, options, count, word, argv[optind]);
         else set_option(&options[code - FIRST_CODE], argv[optind - 1]);
     }
     for (; optind < argc; optind++) add_target(verb, command, argv[optind]); /* after "--" */

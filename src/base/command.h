@@ -11,7 +11,7 @@
 /* The program's name as it was typed, for messages: "./train", "sqrtdk". A long path loses its directories. */
 extern char program_name[24];
 void program_set_name(const char *typed);
-/* Prints an error to stderr, behind the program's name and that of its rank ("rank 1: "; ""). On a terminal it is
+/* Prints an error to stderr, behind the names of the program and of its rank ("rank 1: "; ""). On a terminal it is
    broken between words at the terminal's width. */
 void program_print_error(const char *rank, const char *message);
 

@@ -32,7 +32,7 @@ static void close_directory(void *block) {
 }
 
 Directory *directory_open(const char *path) {
-    Directory *d = memory_make_undone(sizeof *d, close_directory, "a directory");
+    Directory *d = memory_make_with_undo(sizeof *d, close_directory, "a directory");
     if (strlen(path) >= sizeof d->path) usage_error("the path of the directory of results is too long: %s", path);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))

@@ -32,14 +32,14 @@ bool directory_in_place(const Directory *directory);
 
 /* Makes the directories above `path`, and then that one. Returns false if something is there already. */
 bool directory_make_new(const char *path);
-/* Makes the directory NAME in a directory, unless it is there. A symbolic link is an error of status STATUS_USAGE. */
+/* Makes the directory NAME in a directory, unless it is there. A symbolic link is an error. */
 void directory_make_in(const Directory *directory, const char *name);
-/* Raises an error of status STATUS_USAGE if the path is a symbolic link: files written into such a directory would be
+/* Raises an error if the path is a symbolic link: files written into such a directory would be
    written elsewhere. */
 void directory_check_no_link(const char *path);
 
 /* Flushes the directory that `fd` is open on to disk, so that names made, renamed and removed in it last. A file system
-   that cannot do that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
+   that cannot do that (EINVAL, ENOTSUP) is accepted; any other failure has status STATUS_FAILED. */
 void directory_sync(int fd, const char *path);
 /* Removes everything in the directory that `fd` is open on, as far as the system lets it. */
 void directory_empty(int fd);
@@ -50,7 +50,7 @@ void directory_empty(int fd);
 extern bool directory_unlocked;
 
 /* Opens the directory at `path`, which exists, and locks it until it is released. If another process holds it, if it
-   cannot be locked, or if `owner` is not a file of this program, raises an error of status STATUS_USAGE. */
+   cannot be locked, or if `owner` is not a file of this program, raises an error. */
 Directory *directory_lock(const char *path);
 /* Raises the error that directory_lock would raise now. Writes nothing. */
 void directory_check_free(const char *path);
@@ -58,7 +58,7 @@ void directory_check_free(const char *path);
 bool directory_held(const char *path);
 
 /* Checks that the directory's path still leads to it and, if it is locked, that `owner` is still the file that was
-   locked. If not, raises an error of status STATUS_FAILED. Whoever writes results calls this before they get their
+   locked. If not, raises an error. Whoever writes results calls this before they get their
    name. */
 void directory_check(const Directory *directory);
 

@@ -29,7 +29,7 @@ static _Noreturn void cannot_read(const char *what, const char *path) {
 char *file_read(const char *path, const char *what, size_t limit, size_t *size) {
     char words[PATH_CAPACITY + 32];
     struct stat info = {0};
-    int *file = memory_make_undone(sizeof *file, close_file, path);
+    int *file = memory_make_with_undo(sizeof *file, close_file, path);
     /* O_NONBLOCK: opening a pipe that nobody writes to would wait forever, before its type is known. */
     *file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (*file < 0 || fstat(*file, &info) != 0) cannot_read(what, path);
@@ -76,7 +76,7 @@ static int open_parent(const Directory *d, const char *name) {
     return openat(d->fd, above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Returns why the file cannot be written; NULL where the name is that of a regular file or of nothing. */
+/* Returns why the file cannot be written; NULL where the name has a regular file or nothing. */
 static const char *not_writable(int parent, const char *name) {
     struct stat info;
     if (fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? NULL : strerror(errno);
@@ -111,7 +111,7 @@ static void close_writer(void *block) {
 }
 
 FileWriter *file_writer_open(const Directory *d, const char *name) {
-    FileWriter *w = memory_make_undone(sizeof *w, close_writer, name);
+    FileWriter *w = memory_make_with_undo(sizeof *w, close_writer, name);
     w->directory = d;
     w->parent = -1;
     path_join(w->path, d->path, name);

@@ -7,10 +7,9 @@
 enum { INTERRUPT_COUNT = 9 };
 extern const int INTERRUPTS[INTERRUPT_COUNT];
 
-/* Notes the first of these signals from now on, with its repeats within a second. Any one that comes later ends the
-   program at once, except SIGXCPU. A signal that was blocked when the program was started is unblocked. A signal that
-   is ignored stays ignored (SIGHUP under nohup, SIGINT in a background job of a script), and one for which a preloaded
-   library has a handler stays with it. A limit on file sizes becomes an error of writing. */
+/* Records the first signal; repeats within a second are ignored, a later one kills, except SIGXCPU. A signal that was
+   blocked is unblocked. One that is ignored stays ignored (SIGHUP under nohup, SIGINT in a background job of a script),
+   and one with a preloaded library's handler stays with it. A limit on file sizes becomes an error of writing. */
 void interrupt_catch(void);
 /* Keeps the program running when the reader of stdout or stderr has ended: for verbs that have a run to save. */
 void interrupt_survive_closed_pipes(void);

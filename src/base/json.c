@@ -50,7 +50,7 @@ char *js_dump(const Json *value, JsonLayout layout) {
 Json *js_parse(const char *text, size_t size, const char *what) {
     json_error_t error = {.line = 0};
     Json *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (!value) usage_error("%s is no valid JSON: line %d, column %d: %s", what, error.line, error.column, error.text);
+    if (!value) usage_error("%s is not valid JSON: line %d, column %d: %s", what, error.line, error.column, error.text);
     return value;
 }
 

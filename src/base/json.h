@@ -30,7 +30,7 @@ char *js_dump(const Json *value, JsonLayout layout);
 Json *js_parse(const char *text, size_t size, const char *what);
 
 /* js_save writes a value to a file, as file_write does. js_load returns the value in a file of at most 64 MB, which is
-   called `what` in errors. A file that is no JSON is an error of status STATUS_USAGE. */
+   called `what` in errors. A file that is not valid JSON is an error. */
 void js_save(const Json *value, JsonLayout layout, const Directory *directory, const char *name);
 Json *js_load(const char *path, const char *what);
 

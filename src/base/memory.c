@@ -35,7 +35,7 @@ void *memory_make(size_t count, size_t size, const char *what) {
     return block + 1;
 }
 
-void *memory_make_undone(size_t size, void (*undo)(void *block), const char *what) {
+void *memory_make_with_undo(size_t size, void (*undo)(void *block), const char *what) {
     void *memory = memory_make(1, size, what);
     ((Block *)memory - 1)->undo = undo;
     return memory;

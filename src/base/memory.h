@@ -18,7 +18,7 @@
 void *memory_make(size_t count, size_t size, const char *what);
 /* Returns a zeroed block of `size` bytes. undo(block) is called before the block is freed. It may raise an error, which
    is ignored where another error is the reason. */
-void *memory_make_undone(size_t size, void (*undo)(void *block), const char *what);
+void *memory_make_with_undo(size_t size, void (*undo)(void *block), const char *what);
 /* Returns a copy of a text, ended by a zero. */
 char *memory_copy_text(const char *text, size_t length);
 /* Calls the block's undo and frees it. NULL does nothing. */
@@ -46,6 +46,6 @@ typedef struct {
 void *arena_take(Arena *arena, size_t count, size_t size);
 
 /* Gives a measured arena its memory, zeroed by the system on first touch, in large pages where it has them, and starts
-   it again at the front. Without memory raises an error of status STATUS_FAILED, in which `what` names the family of
+   it again at the front. Without memory raises an error, in which `what` names the family of
    arrays. */
 void arena_allocate(Arena *arena, const char *what);

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* The most threads that --threads accepts. */
-enum { THREADS_MAX = 1024 };
+/* The most threads that --threads accepts, and the most shards of a batch that a pass computes at the same time. */
+enum { THREADS_MAX = 1024, SHARDS_AT_ONCE_MAX = 4 };
 
 typedef struct {
     size_t begin, end; /* begin <= end; end is not part of it */

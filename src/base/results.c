@@ -157,10 +157,10 @@ static void make_named(ResultsDirectory *r, const char *out, bool force) {
 }
 
 ResultsDirectory *results_make(const char *out, const char *log_out, bool force) {
-    ResultsDirectory *r = memory_make_undone(sizeof *r, remove_place, "the directory of results");
+    ResultsDirectory *r = memory_make_with_undo(sizeof *r, remove_place, "the directory of results");
     if (out) make_named(r, out, force);
     else make_next(r, log_out);
-    ResultsDirectory **beginning = memory_make_undone(sizeof(void *), empty_beginning, "the directory of results");
+    ResultsDirectory **beginning = memory_make_with_undo(sizeof(void *), empty_beginning, "the directory of results");
     *beginning = r;
     fclose(file_update(r->directory, "run.json" FILE_NEW)); /* marks it as a beginning */
     return r;

@@ -40,7 +40,7 @@ static bool is_in(const uint32_t ranges[][2], size_t count, uint32_t c) {
 }
 #define IS_IN(ranges, c) is_in(ranges, sizeof(ranges) / sizeof *(ranges), c)
 
-/* Control characters, blanks other than those of ASCII, and marks that have no width. */
+/* Control characters, blanks outside of ASCII, and marks that have no width. */
 bool text_is_invisible(uint32_t c) {
     static const uint32_t ranges[][2] = {{0, 8},           {0xb, 0x1f},      {0x7f, 0xa0},     {0xad, 0xad},
                                          {0x61c, 0x61c},   {0x180e, 0x180e}, {0x2000, 0x200f}, {0x2028, 0x202f},

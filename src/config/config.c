@@ -234,7 +234,7 @@ static void name_from_path(Config *config, const char *path) {
     text_make_plain(config->name);
 }
 
-/* Replaces the relative path of a text that the working directory lacks by that of a file beside the config. */
+/* Replaces the relative path of a text that the working directory lacks by the path beside the config. */
 static void find_corpus(Config *config, const char *path) {
     char beside[sizeof config->data.corpus], *corpus = config->data.corpus;
     const char *slash = strrchr(path, '/');

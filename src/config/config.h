@@ -15,7 +15,9 @@ enum { CONFIG_KEYS_MAX = 64, CONFIG_LIST_MAX = 8192 };
 
 /* The choices, in the order of their names in table.c. */
 typedef enum { NORM_PRE, NORM_POST } Norm;
-typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } ActivationFunction;
+#define ACTIVATION_TABLE(ROW) ROW(GELU, gelu) ROW(RELU, relu) /* the value and the name of each */
+#define ACTIVATION_VALUE(VALUE, name) ACTIVATION_##VALUE,
+typedef enum { ACTIVATION_TABLE(ACTIVATION_VALUE) ACTIVATION_COUNT } ActivationFunction;
 typedef enum { INIT_UNIT, INIT_XAVIER, INIT_TORCH, INIT_GPT2 } Init;
 typedef enum { TASK_TEXT, TASK_RECALL } Task;
 typedef enum { SCORE_DOT, SCORE_ADDITIVE } Score;
@@ -102,7 +104,7 @@ void config_load(Config *config, const SweepReader *sweep, const char *path, con
    been read from a file. An error begins with "[sweep]". */
 void config_with(const Config *config, size_t count, const size_t keys[], const char *const values[], Config *out);
 
-/* Raises an error of status STATUS_USAGE, which names a key and both values, if `run`, which was trained with
+/* Raises an error, which names a key and both values, if `run`, which was trained with
    `trained`, would have another config by the file `path`, which gives it `given`. */
 void config_check_same(const Config *given, const char *path, const Config *trained, const char *run);
 
@@ -114,7 +116,7 @@ ScaleDivisor config_divisor(const Config *config, size_t step);
 /* Returns what a run predicts, in the singular: "character" or "answer". A loss is the mean over these. */
 const char *config_target(const Config *config);
 
-/* For a SweepReader. config_error raises an error of status STATUS_USAGE about the line that is read (printf-style).
+/* For a SweepReader. config_error raises an error about the line that is read (printf-style).
    config_check_value reads a value as a file has it, and writes it as config_write does. */
 _Noreturn void config_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void config_check_value(size_t key, const char *text, char *out, size_t capacity);

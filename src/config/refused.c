@@ -31,7 +31,7 @@ static bool has_value(const Config *config, size_t offset, const char *value) {
     return value ? strcmp(now, value) == 0 : !config_is_default(config, key_at(offset));
 }
 
-static _Noreturn void refuse(const Config *config, size_t first, size_t second, const char *reason) {
+static _Noreturn void refuse_pair(const Config *config, size_t first, size_t second, const char *reason) {
     char a[96], b[96];
     config_error("%s does not go with %s, because %s; leave one of them out", key_text(config, first, a),
                  key_text(config, second, b), reason);
@@ -41,8 +41,9 @@ void refused_pairs_check(const Config *config) {
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
         if (has_value(config, PAIRS[i].first.key, PAIRS[i].first.value) &&
             has_value(config, PAIRS[i].second.key, PAIRS[i].second.value))
-            refuse(config, PAIRS[i].first.key, PAIRS[i].second.key, PAIRS[i].reason);
+            refuse_pair(config, PAIRS[i].first.key, PAIRS[i].second.key, PAIRS[i].reason);
     for (size_t key = 0; config->train.engine == ENGINE_PLAIN && key < KEY_COUNT; key++)
         if (KEYS[key].fast_only && !config_is_default(config, key))
-            refuse(config, KEY(train.engine), KEYS[key].offset, "src/plain/plain.c leaves that to the fast engine");
+            refuse_pair(config, KEY(train.engine), KEYS[key].offset,
+                        "src/plain/plain.c leaves that to the fast engine");
 }

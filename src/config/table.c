@@ -15,6 +15,7 @@
 #define CHOICE(...)                                                                                                    \
     .kind = KIND_CHOICE, .choices = (const char *const[]) { __VA_ARGS__, NULL }
 #define SWITCH CHOICE("no", "yes")
+#define NAME(VALUE, name) #name,
 #define TEXT(shortest) .kind = KIND_TEXT, .least = (shortest), .most = CONFIG_TEXT_MAX - 1
 
 /* The sections in the order of the table, and after them [sweep]. */
@@ -41,8 +42,8 @@ const Key KEYS[] = {
      .help = "Context length: positions in a sequence, one character each."},
     {FIELD(model, norm), CHOICE("pre", "post"), .initial = "pre",
      .help = "LayerNorm before each block and at the end, or after each block only."},
-    {FIELD(model, activation), CHOICE("gelu", "relu"), .initial = "gelu",
-     .help = "Nonlinearity of the feed-forward block."},
+    {FIELD(model, activation), .kind = KIND_CHOICE, .choices = (const char *const[]){ACTIVATION_TABLE(NAME) NULL},
+     .initial = "gelu", .help = "Nonlinearity of the feed-forward block."},
     {FIELD(model, bias), SWITCH, .initial = "yes", .help = "Biases in the linear layers and LayerNorms."},
     {FIELD(model, dropout), NUMBER(0, 1), .below_high = true, .fast_only = true, .initial = "0",
      .help = "Probability, to 1/65536, that an activation is dropped in training."},

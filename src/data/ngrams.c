@@ -19,7 +19,7 @@ typedef struct {
     uint32_t number; /* n-grams are numbered from 0 in the order of their first occurrences */
 } Ngram;
 
-/* The characters that follow a context: their count, N(h), and that of different ones, T(h). */
+/* The characters that follow a context: their count, N(h), and how many are different, T(h). */
 typedef struct {
     uint32_t count, different;
 } Continuations;
@@ -55,8 +55,8 @@ static void resize(Table *t, size_t capacity) {
     *t = larger;
 }
 
-/* Counts the n-grams of a text, given the number of each character's context. Then replaces this number by that of the
-   n-gram which ends before the character: its context of the next order. */
+/* Counts the n-grams of a text, given the number of each character's context. Then replaces this number by the number
+   of the n-gram before the character: its context of the next order. */
 static void count_ngrams(Table *t, const int32_t *ids, uint32_t *contexts, size_t count, size_t V) {
     uint32_t last = NEVER;
     for (size_t i = 0; i < count; i++) {
@@ -76,7 +76,7 @@ static void count_ngrams(Table *t, const int32_t *ids, uint32_t *contexts, size_
     }
 }
 
-/* Turns the estimates p_{n-1} into p_n, and the contexts into those of the next order. Returns the mean of -ln p_n over
+/* Turns the estimates p_{n-1} into p_n, and the contexts into the next order's. Returns the mean of -ln p_n over
    all characters but the first. */
 static double apply(const Table *t, const int32_t *ids, uint32_t *contexts, double *p, size_t count, size_t V) {
     uint32_t last = NEVER;

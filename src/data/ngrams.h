@@ -13,7 +13,7 @@ enum { NGRAM_ORDERS = 4 };
    validation split, so its first characters have shorter ones.
 
    Both splits are token ids from 0 to V - 1. losses[n - 1] is the loss of order n, NaN if no character is predicted.
-   A text of 2^32 - 1 characters or more is an error of status STATUS_USAGE. */
+   A text of 2^32 - 1 characters or more is an error. */
 void ngram_losses(const int32_t *training /* (training_count) */, size_t training_count,
                   const int32_t *validation /* (validation_count) */, size_t validation_count, size_t V,
                   double losses[NGRAM_ORDERS]);

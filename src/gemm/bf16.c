@@ -37,3 +37,14 @@ MULTIVERSIONED void bf16_expand(real *restrict y, size_t y_stride, const Bf16 *r
     for (size_t r = 0; r < rows; r++, y += y_stride, x += x_stride)
         for (size_t i = 0; i < n; i++) y[i] = bf16_value(x[i]);
 }
+
+void operand_read(real *y, size_t y_stride, Operand x, size_t rows, size_t n) {
+    const real *from = x.rows;
+    if (x.form == FORM_BF16) bf16_expand(y, y_stride, x.rows, x.stride, rows, n);
+    else
+        for (size_t r = 0; r < rows; r++) memcpy(y + r * y_stride, from + r * x.stride, n * sizeof *y);
+}
+
+void operand_keep(Operand y, const real *x, size_t x_stride, size_t rows, size_t n) {
+    if (y.form == FORM_BF16) bf16_round((Bf16 *)y.rows, y.stride, x, x_stride, rows, n);
+}

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/real.h"
+#include "gemm/matmul.h"
 
 typedef uint16_t Bf16 __attribute__((may_alias)); /* may be stored in an array of `real` */
 
@@ -38,3 +38,9 @@ static inline __attribute__((always_inline)) real bf16_value(Bf16 x) {
 /* y (rows, n) = x (rows, n), rounded, or expanded, which is exact. Strides are the distances between rows. */
 void bf16_round(Bf16 *y, size_t y_stride, const real *x, size_t x_stride, size_t rows, size_t n);
 void bf16_expand(real *restrict y, size_t y_stride, const Bf16 *restrict x, size_t x_stride, size_t rows, size_t n);
+
+/* y (rows, n) = an operand's first rows, of either form. */
+void operand_read(real *y, size_t y_stride, Operand x, size_t rows, size_t n);
+/* Keeps rows x (rows, n) that were computed for an operand: rounds them into one of bf16. Those of `real` were computed
+   in place. */
+void operand_keep(Operand y, const real *x, size_t x_stride, size_t rows, size_t n);

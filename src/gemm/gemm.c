@@ -115,6 +115,12 @@ static Range tile_steps(const Product *o, size_t row, size_t rows, size_t column
     return all;
 }
 
+/* The kinds of kernels (gemm_kernel.h), as the preprocessor compares them. */
+#define FLOATS 0
+#define DOT_BF16 1
+#define EMULATED_BF16 2
+#define TILES_BF16 3
+
 typedef int Bits __attribute__((may_alias)); /* of a float */
 
 /* Two numbers rounded to bf16, the first in the lower half, as the bits of a float that is only ever moved. */
@@ -132,7 +138,7 @@ static inline __attribute__((always_inline)) float pair(float even, float odd) {
 #define LANES 8
 #define ROWS 6
 #define VECTORS 2
-#define PAIRS 0
+#define KIND FLOATS
 #include "gemm/gemm_kernel.h"
 
 #ifndef AVX2_ALONE
@@ -148,7 +154,7 @@ static const uint16_t ALTERNATE[32]
 #define LANES 16
 #define ROWS 12
 #define VECTORS 2
-#define PAIRS 0
+#define KIND FLOATS
 #include "gemm/gemm_kernel.h"
 
 /* AMX configured for eight tiles of 16 rows of 64 bytes. Each thread loads this once: nothing else uses the tiles,
@@ -165,7 +171,7 @@ static const struct {
 #define LANES 16
 #define ROWS 32
 #define VECTORS 2
-#define PAIRS 3
+#define KIND TILES_BF16
 #include "gemm/gemm_kernel.h"
 
 #define NAME(x) x##_avx512bf16
@@ -173,7 +179,7 @@ static const struct {
 #define LANES 16
 #define ROWS 12
 #define VECTORS 2
-#define PAIRS 1
+#define KIND DOT_BF16
 #include "gemm/gemm_kernel.h"
 #endif
 #endif
@@ -189,7 +195,7 @@ static const struct {
 #define ROWS 4
 #endif
 #define VECTORS 2
-#define PAIRS 0
+#define KIND FLOATS
 #include "gemm/gemm_kernel.h"
 
 /* On any processor, in 16 registers of 4 floats. */
@@ -198,7 +204,7 @@ static const struct {
 #define LANES 4
 #define ROWS 6
 #define VECTORS 2
-#define PAIRS 2
+#define KIND EMULATED_BF16
 #include "gemm/gemm_kernel.h"
 
 #endif

@@ -4,17 +4,17 @@
        TARGET         its instruction set
        LANES          floats to a vector
        ROWS, VECTORS  the tile of C that is accumulated in registers: ROWS rows of VECTORS vectors
-       PAIRS          0: operands are floats; 1, 2, 3: pairs of bf16, by VDPBF16PS, emulated, by TDPBF16PS. Where it
-                      is odd, the processor also rounds to bf16
+       KIND           FLOATS, or pairs of bf16: DOT_BF16 by VDPBF16PS, TILES_BF16 by TDPBF16PS, EMULATED_BF16
 
    Packed operands have elements of 32 bits: floats, or pairs of bf16, an even step of k in the low half and the next in
    the high one. There is no include guard. */
 
-#define EACH ((size_t)(PAIRS ? 2 : 1))                       /* steps of k in an element */
-#define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1))                /* zeros fill the depth up to a multiple of it */
-#define COLUMNS ((size_t)(PAIRS == 3 ? PACKED_AMX : PACKED)) /* of B that are packed at a time */
+#define BY_INSTRUCTION (KIND == DOT_BF16 || KIND == TILES_BF16)      /* the processor also rounds to bf16 */
+#define EACH ((size_t)(KIND == FLOATS ? 1 : 2))                      /* steps of k in an element */
+#define GRAIN ((size_t)(KIND == TILES_BF16 ? 16 : 1))                /* zeros fill the depth up to a multiple of it */
+#define COLUMNS ((size_t)(KIND == TILES_BF16 ? PACKED_AMX : PACKED)) /* of B that are packed at a time */
 
-_Static_assert(COLUMNS + (PAIRS == 3 ? BLOCK_AMX : BLOCK) * (size_t)ROWS <= PACKED + BLOCK * TILE_ROWS,
+_Static_assert(COLUMNS + (KIND == TILES_BF16 ? BLOCK_AMX : BLOCK) * (size_t)ROWS <= PACKED + BLOCK * TILE_ROWS,
                "`packed` has room");
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
@@ -50,14 +50,14 @@ static inline __attribute__((always_inline)) TARGET void NAME(store)(float *c, c
 
 /* Prepares the thread for the processor's tiles. */
 static inline TARGET void NAME(begin)(void) {
-#if PAIRS == 3
+#if KIND == TILES_BF16
     static _Thread_local bool is_configured;
     if (!is_configured) __asm__ volatile("ldtilecfg %0" ::"m"(TILE_CONFIG));
     is_configured = true;
 #endif
 }
 
-#if PAIRS == 3
+#if KIND == TILES_BF16
 /* Loads or stores the sums, which are in two times two of the processor's tiles of 16 rows, or in one times two. gcc
    does not know that these instructions read and write memory. */
 static inline __attribute__((always_inline)) TARGET void NAME(load_sums)(const float *x, size_t stride, bool lower) {
@@ -129,7 +129,7 @@ static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float a
 }
 #else
 static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(const float *x) {
-#if PAIRS
+#if KIND != FLOATS
     return (NAME(vec))(*(const Bits *)x + (NAME(ints)){0});
 #else
     return *x - (NAME(vec)){0};
@@ -141,11 +141,11 @@ static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(co
    in a tile of one row and one vector. */
 static inline __attribute__((always_inline)) TARGET NAME(vec)
     NAME(multiply_add)(NAME(vec) sum, NAME(vec) left, NAME(vec) right) {
-#if PAIRS == 2
+#if KIND == EMULATED_BF16
     const NAME(ints) l = (NAME(ints))left, r = (NAME(ints))right;
     sum += (NAME(vec))(l & ~0xffff) * (NAME(vec))(r & ~0xffff);
     return sum + (NAME(vec))(l << 16) * (NAME(vec))(r << 16);
-#elif PAIRS == 1
+#elif KIND == DOT_BF16
     return (NAME(vec))_mm512_dpbf16_ps((__m512)sum, (__m512bh)left, (__m512bh)right);
 #elif LANES == 4 && defined __aarch64__
     return (NAME(vec))vfmaq_f32((float32x4_t)sum, (float32x4_t)left, (float32x4_t)right);
@@ -225,7 +225,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             k.begin -= k.begin % GRAIN;
             const float *a = piece->packed && o->op_a == TRANSPOSED ? piece->a + (t - from) * piece->depth * ROWS
                                                                     : piece->a + (row - piece->origin) * piece->row;
-            if (PAIRS != 3 && j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
+            if (KIND != TILES_BF16 && j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
                 for (size_t i = rows; i < 2 * rows && row + i < o->m; i++)
                     prefetch(a + i * piece->row, piece->depth * sizeof *a);
             a += k.begin * piece->step;
@@ -240,7 +240,8 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
                     for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? *start_at(start, i, x) : 0;
                 start = (Start){whole, width};
             }
-            if (PAIRS == 3 && piece->is_far && j + wide < columns) /* the tile to its right, which is one of the next */
+            if (KIND == TILES_BF16 && piece->is_far &&
+                j + wide < columns) /* the tile to its right, which is one of the next */
                 for (size_t i = 0; i < rows; i++) prefetch_to_write(out + wide + i * ldc, wide * sizeof *out);
             NAME(any_tile)
             (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, start, is_part ? whole : out,
@@ -278,7 +279,8 @@ static TARGET void NAME(pack)(const Product *o, Range columns, float *panels) {
    packed. c is the first entry of C that is computed. */
 static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *tiles, size_t from, size_t to,
                                   size_t column, size_t columns, float *copy, float *c) {
-    const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3, bf16 = NAME(is_bf16)(o->a);
+    const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && KIND != TILES_BF16,
+               bf16 = NAME(is_bf16)(o->a);
     const size_t top = tile_row(tiles, from), rows = tile_row(tiles, to) - top;
     piece.packed = transposed ? EACH == 2 || piece.depth >= PACK_A : EACH == 2 && !bf16;
     if (piece.packed) {
@@ -299,8 +301,8 @@ static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *ti
 
 static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
     float *copy = panels + DEPTH * COLUMNS;
-    const Tiles tiles = tiles_make(o->m, ROWS, PAIRS != 3);
-    const size_t block = PAIRS != 3 ? BLOCK : o->op_a == TRANSPOSED ? BLOCK_AMX : 1;
+    const Tiles tiles = tiles_make(o->m, ROWS, KIND != TILES_BF16);
+    const size_t block = KIND != TILES_BF16 ? BLOCK : o->op_a == TRANSPOSED ? BLOCK_AMX : 1;
     const bool ready = o->b.form == FORM_PACKED;
     NAME(begin)();
     for (size_t column = 0; column < o->n; column += COLUMNS) {
@@ -323,7 +325,8 @@ static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
 #undef LANES
 #undef ROWS
 #undef VECTORS
-#undef PAIRS
+#undef KIND
+#undef BY_INSTRUCTION
 #undef EACH
 #undef GRAIN
 #undef COLUMNS

@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
 /* out (n): pairs from two rows of bf16 that are steps of k; if `next` is NULL, the second of each pair is zero. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements_of_bf16)(float *out, const Bf16 *x,
                                                                                 const Bf16 *next, size_t n) {
-#if PAIRS & 1
+#if BY_INSTRUCTION
     for (size_t i = 0; i < n; i += LANES) {
         const __mmask16 lanes = FIRST(n - i);
         const __m256i second = next ? _mm256_maskz_loadu_epi16(lanes, next + i) : _mm256_setzero_si256();
@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements_of_bf16)(
 /* out (n): such pairs from two rows of floats; in a kernel of floats, the numbers of x. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements_of_floats)(float *out, const float *x,
                                                                                   const float *next, size_t n) {
-#if PAIRS & 1
+#if BY_INSTRUCTION
     for (size_t i = 0; i < n; i += LANES) {
         const __mmask16 lanes = FIRST(n - i);
         const __m512 second = next ? _mm512_maskz_loadu_ps(lanes, next + i) : _mm512_setzero_ps();
@@ -72,7 +72,7 @@ static TARGET void NAME(pack_rows)(float *out, const float *x, size_t stride, si
     const size_t depth = NAME(depth_of)(steps);
     for (size_t i = 0; i < rows; i++, x += stride, out += depth) {
         if (i + AHEAD < rows) prefetch(x + AHEAD * stride, steps * sizeof *x);
-#if PAIRS & 1
+#if BY_INSTRUCTION
         for (size_t p = 0; p < depth; p += LANES) {
             const __m512 low = _mm512_maskz_loadu_ps(FIRST(steps - 2 * p), x + 2 * p);
             const __m512 high = _mm512_maskz_loadu_ps(FIRST(difference(steps, 2 * p + LANES)), x + 2 * p + LANES);
@@ -181,7 +181,7 @@ static TARGET void NAME(pack_b)(const Product *o, const Piece *piece, size_t col
     packed_bytes += columns * depth * sizeof *panels;
     for (size_t j = 0; j < columns && o->op_b == TRANSPOSED; j += wide) {
         const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < wide ? left : wide;
-        float pairs[PAIRS ? (size_t)VECTORS * LANES * DEPTH : 1];
+        float pairs[KIND != FLOATS ? (size_t)VECTORS * LANES * DEPTH : 1];
         const float *elements = NAME(stored)(o->b, column + j, piece->first);
         size_t stride = o->b.stride / (bf16 ? EACH : 1);
         if (EACH == 2 && !bf16) {

@@ -53,7 +53,7 @@ typedef struct {
    are said to be zero must be zero. */
 void matmul_product(const Product *product, real *c);
 
-/* Many products may share a right operand, as those of all threads share a weight. It is then packed once, in the
+/* Many products may share a right operand, as all threads share a weight. It is then packed once, in the
    layout in which the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
 
    matmul_packed_size: the floats of memory for op(b) (k,n), packed, in an arena; 0 with OpenBLAS.

@@ -1,5 +1,5 @@
 /* The memory of a model: every array that it ever uses, laid out before the first step, so that a pass allocates
-   nothing. `lay_out` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
+   nothing. `take_arrays` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -11,15 +11,25 @@ static real *take(Arena *arena, size_t rows, size_t width) {
     return arena_take(arena, size_mul(rows, width), sizeof(real));
 }
 
+static Operand reals(real *x, size_t width) { return (Operand){x, width, FORM_REAL}; }
+
 static Activation activation(Arena *arena, size_t layer, size_t rows, size_t width) {
-    return (Activation){.layer = layer, .width = width, .values = take(arena, rows, width)};
+    real *values = take(arena, rows, width);
+    return (Activation){.layer = layer, .width = width, .values = values, .operand = reals(values, width)};
 }
 
-/* An activation that is kept in bf16 under precision = bf16. This loses nothing where only products read it, since they
-   would round it. */
+/* An array that only products read, which would round it to bf16: so it is rounded once, when it is computed. */
+static Operand rounded(Arena *arena, size_t rows, size_t width) {
+    return (Operand){bf16_take(arena, rows, width), bf16_stride(width), FORM_BF16};
+}
 static Activation kept_activation(const ModelShape *s, Arena *arena, size_t layer, size_t rows, size_t width) {
-    if (!s->attention.bf16) return activation(arena, layer, rows, width);
-    return (Activation){.layer = layer, .width = width, .kept = bf16_take(arena, rows, width)};
+    if (!s->attention.rounds) return activation(arena, layer, rows, width);
+    return (Activation){.layer = layer, .width = width, .operand = rounded(arena, rows, width)};
+}
+
+static void set_gradient(Activation *y, real *gradient) {
+    y->gradient = gradient;
+    y->gradient_operand = reals(gradient, y->width);
 }
 
 static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
@@ -52,7 +62,7 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
 /* All blocks use the same buffers for their gradients, since the backward pass of a block is done with them before the
    next block's begins. A block hands on only the gradient of its input, which is the output of the block before. So two
    buffers for outputs take turns. Within a block, activations share a buffer when one gradient is computed from the
-   other in place, or is equal to it, as those of proj and res are without dropout:
+   other in place, or is equal to it, as for proj and res without dropout:
 
        buffer    pre-norm                              post-norm
        output    res_2 (and proj_2 without dropout)    ln_2
@@ -65,34 +75,34 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
    In bf16 the buffers fc and qkv are rows of bf16. */
 static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
     const ModelShape *s = &m->shape;
-    const bool bf16 = s->attention.bf16, dropout = s->dropout > 0;
+    const bool rounds = s->attention.rounds, dropout = s->dropout > 0;
     const size_t width_in = attention_width_in(&s->attention);
     real *const outputs[2] = {take(arena, rows, s->C), take(arena, rows, s->C)};
     real *const ln_1 = take(arena, rows, s->C), *const att = take(arena, rows, attention_width_out(&s->attention));
     real *const res_1 = take(arena, rows, s->C), *const proj_1 = dropout ? take(arena, rows, s->C) : res_1;
     real *const inner = take(arena, rows, s->C); /* in the second sublayer, what is not the block's output */
     real *const own_proj_2 = dropout ? take(arena, rows, s->C) : NULL;
-    real *const qkv = bf16 ? NULL : take(arena, rows, width_in), *const fc = bf16 ? NULL : take(arena, rows, s->F);
-    Bf16 *const kept_qkv = bf16 ? bf16_take(arena, rows, width_in) : NULL;
-    Bf16 *const kept_fc = bf16 ? bf16_take(arena, rows, s->F) : NULL;
+    real *const qkv = rounds ? NULL : take(arena, rows, width_in), *const fc = rounds ? NULL : take(arena, rows, s->F);
+    const Operand qkv_operand = rounds ? rounded(arena, rows, width_in) : reals(qkv, width_in);
+    const Operand fc_operand = rounds ? rounded(arena, rows, s->F) : reals(fc, s->F);
     for (size_t layer = 0; layer < s->L; layer++) {
         Block *b = &m->blocks[layer];
         real *const output = outputs[(layer + 1) % 2];
-        b->ln_1.y.gradient = ln_1;
+        set_gradient(&b->ln_1.y, ln_1);
         b->qkv.gradient = qkv;
-        b->qkv.kept_gradient = kept_qkv;
-        b->att.gradient = att;
-        b->proj_1.gradient = proj_1;
-        b->res_1.gradient = res_1;
-        b->ln_2.y.gradient = s->pre_norm ? inner : output;
+        b->qkv.gradient_operand = qkv_operand;
+        set_gradient(&b->att, att);
+        set_gradient(&b->proj_1, proj_1);
+        set_gradient(&b->res_1, res_1);
+        set_gradient(&b->ln_2.y, s->pre_norm ? inner : output);
         b->fc.gradient = fc;
-        b->fc.kept_gradient = kept_fc;
-        b->res_2.gradient = s->pre_norm ? output : inner;
-        b->proj_2.gradient = dropout ? own_proj_2 : b->res_2.gradient;
+        b->fc.gradient_operand = fc_operand;
+        set_gradient(&b->res_2, s->pre_norm ? output : inner);
+        set_gradient(&b->proj_2, dropout ? own_proj_2 : b->res_2.gradient);
     }
-    m->x.gradient = outputs[0];
-    m->ln_f.y.gradient = ln_1; /* its backward pass ends before the blocks need the buffer */
-    m->logits.gradient = m->logits.values;
+    set_gradient(&m->x, outputs[0]);
+    set_gradient(&m->ln_f.y, ln_1); /* its backward pass ends before the blocks need the buffer */
+    set_gradient(&m->logits, m->logits.values);
     m->partials = take(arena, size_mul(rows / s->T, s->attention.H), attention_partials(&s->attention));
 }
 
@@ -104,19 +114,19 @@ static void lay_out_packed(Model *m, bool training, Arena *arena) {
         const bool output = t->role == output_role(&m->shape);
         for (Orientation as = PLAIN; (output || t->blocks->is_matrix) && as <= TRANSPOSED; as++) {
             const size_t k = t->size[as == TRANSPOSED], n = t->size[as == PLAIN];
-            const size_t size = matmul_packed_size(k, n, m->shape.attention.bf16);
+            const size_t size = matmul_packed_size(k, n, m->shape.attention.rounds);
             const bool forward = output == (as == TRANSPOSED);
             if (size > 0 && (forward || training)) t->packed[as] = arena_take(arena, size, sizeof(float));
         }
     }
 }
 
-/* Numbers of scratch for a thread, in whole cache lines: for attention, or for rows that are rounded next, those of an
-   activation function beside those of its derivative. */
+/* Numbers of scratch for a thread, in whole cache lines: for attention, or for rows that are rounded next, of an
+   activation function and its derivative. */
 static size_t scratch_size(const ModelShape *s) {
     const size_t widths[] = {s->C, attention_width_in(&s->attention), size_mul(2, s->F)};
     size_t most = attention_scratch(&s->attention, s->T);
-    for (size_t i = 0; s->attention.bf16 && i < 3; i++) {
+    for (size_t i = 0; s->attention.rounds && i < 3; i++) {
         const size_t rows = size_mul(ROWS_AT_ONCE, widths[i]);
         most = rows > most ? rows : most;
     }
@@ -124,7 +134,7 @@ static size_t scratch_size(const ModelShape *s) {
 }
 
 /* Takes every array from the arenas. While an arena has no memory, this only measures how much it needs. */
-static void lay_out(Model *m, bool training) {
+static void take_arrays(Model *m, bool training) {
     const ModelShape *s = &m->shape;
     const size_t rows = size_mul(model_slice_size(s, m->max_batch), s->T); /* of a slice */
     Arena *arena = &m->activation_arena;
@@ -155,21 +165,19 @@ void model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
     m->tensors = tensors_make(shape);
     snprintf(what, sizeof what, "the table of %zu layers", shape->L);
     m->blocks = memory_make(shape->L, sizeof *m->blocks, what);
-    lay_out(m, training);
+    take_arrays(m, training);
     arena_allocate(&m->parameter_arena, "the parameters");
     arena_allocate(&m->activation_arena, "the activations");
-    lay_out(m, training);
+    take_arrays(m, training);
 }
 
 AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {
     const Block *b = &m->blocks[layer];
     AttentionArrays a = {.attention = &m->shape.attention,
                          .T = T,
-                         .qkv = b->qkv.values,
-                         .out = b->att.values,
-                         .kept_qkv = b->qkv.kept,
-                         .kept_out = b->att.kept,
-                         .kept_dqkv = b->qkv.kept_gradient,
+                         .qkv = b->qkv.operand,
+                         .out = b->att.operand,
+                         .dqkv = b->qkv.gradient_operand,
                          .partials = m->partials,
                          .saved = b->saved};
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)

@@ -15,7 +15,7 @@ AttentionConfig attention_make(const Config *config) {
                          .softcap = (real)config->attention.softcap,
                          .sink = config->attention.sink,
                          .precision = config->attention.score_precision,
-                         .bf16 = sizeof(real) == sizeof(float) && config->train.precision == PRECISION_BF16,
+                         .rounds = sizeof(real) == sizeof(float) && config->train.precision == PRECISION_BF16,
                          .constant_weights = !config->attention.score_gradient,
                          .qk_init_scale = config->model.qk_init_scale,
                          .qk_lr_scale = config->train.qk_lr_scale};
@@ -25,7 +25,6 @@ AttentionConfig attention_make(const Config *config) {
 
 void attention_set_step(AttentionConfig *a, const Config *config, size_t step) {
     a->divisor = divisor_value(config_divisor(config, step), a->D);
-    a->multiplier = (real)(1 / a->divisor);
 }
 
 ParameterShape attention_parameter(const AttentionConfig *a, AttentionParameter parameter) {
@@ -53,7 +52,7 @@ double attention_flops(const AttentionConfig *a, size_t T) {
 /* Returns whether a head's queries, keys or values are copied into scratch. Products read them in place where nothing
    else does and, in bf16, D numbers are a whole row (gemm/bf16.h). */
 static bool is_copied(const AttentionConfig *a, AttentionPart part) {
-    return (part != VALUE && scores_read_reals(a)) || (a->bf16 && a->D != bf16_stride(a->D));
+    return (part != VALUE && scores_read_reals(a)) || (a->rounds && a->D != bf16_stride(a->D));
 }
 
 /* A thread's scratch. */
@@ -77,7 +76,7 @@ static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena)
     s.delta = arena_take(arena, T, sizeof(real));
     for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
         if (is_copied(a, part)) s.copies[part] = arena_take(arena, head, sizeof(real));
-    if (!a->bf16) return s;
+    if (!a->rounds) return s;
     s.o = arena_take(arena, head, sizeof(real));
     for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
         s.gradients[part] = arena_take(arena, head, sizeof(real));
@@ -99,62 +98,25 @@ AttentionSaved attention_lay_out(const AttentionConfig *a, size_t rows, size_t s
     return (AttentionSaved){row_max, row_sum, arena_take(arena, size_mul(sequences, a->H), sizeof(real))};
 }
 
-real attention_multiplier(const AttentionArrays *l, size_t head) {
-    const real *learned = l->parameters[PARAMETER_MULTIPLIER];
-    return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : l->attention->multiplier;
-}
-
-/* Returns where the pair's queries, keys or values begin in an array (B,T,3HD) with rows `stride` apart. Its output
-   begins in one of (B,T,HD) where its queries would. */
-static size_t part_at(const AttentionArrays *l, size_t pair, AttentionPart part, size_t stride) {
+/* A pair's queries, keys or values in an array (B,T,3HD), from its first row on, or with QUERY its part of one
+   (B,T,HD). */
+static Operand pair_of(const AttentionArrays *l, size_t pair, Operand x, AttentionPart part) {
     const AttentionConfig *a = l->attention;
-    return pair / a->H * l->T * stride + attention_columns(a, part, pair % a->H).begin;
-}
-static size_t output_at(const AttentionArrays *l, size_t pair, size_t stride) {
-    return part_at(l, pair, QUERY, stride);
-}
-
-/* The pair's output where it is kept in bf16. */
-static size_t kept_stride(const AttentionArrays *l) { return bf16_stride(attention_width_out(l->attention)); }
-static Bf16 *kept_output(const AttentionArrays *l, size_t pair) {
-    return l->kept_out + output_at(l, pair, kept_stride(l));
-}
-
-/* The distance between rows of qkv, and of its gradient. */
-static size_t qkv_stride(const AttentionConfig *a) {
-    const size_t width = attention_width_in(a);
-    return a->bf16 ? bf16_stride(width) : width;
-}
-
-/* The pair's queries, keys or values where they are. */
-static Operand in_place(const AttentionArrays *l, size_t pair, AttentionPart part) {
-    const bool bf16 = l->attention->bf16;
-    const size_t stride = qkv_stride(l->attention), at = part_at(l, pair, part, stride);
-    return (Operand){bf16 ? (const void *)(l->kept_qkv + at) : l->qkv + at, stride, bf16 ? FORM_BF16 : FORM_REAL};
-}
-
-/* y (rows, D) = x (rows, D) as `real`. */
-static void copy_rows(const AttentionConfig *a, real *y, Operand x, size_t rows) {
-    if (a->bf16) {
-        bf16_expand(y, a->D, x.rows, x.stride, rows, a->D);
-    } else {
-        const real *from = x.rows;
-        for (size_t r = 0; r < rows; r++) memcpy(y + r * a->D, from + r * x.stride, a->D * sizeof *y);
-    }
+    return operand_from(x, pair / a->H * l->T, attention_columns(a, part, pair % a->H).begin);
 }
 
 /* The first `rows` of the pair's queries, keys or values for products: in place, or copied. */
 static Operand operand_of(const AttentionArrays *l, size_t pair, AttentionPart part, size_t rows, const Scratch *s) {
-    const Operand own = in_place(l, pair, part);
-    if (!is_copied(l->attention, part)) return own;
-    copy_rows(l->attention, s->copies[part], own, rows);
-    return (Operand){s->copies[part], l->attention->D, FORM_REAL};
+    const Operand own = pair_of(l, pair, l->qkv, part);
+    const size_t D = l->attention->D;
+    if (!s->copies[part]) return own;
+    operand_read(s->copies[part], D, own, rows, D);
+    return (Operand){s->copies[part], D, FORM_REAL};
 }
 
 /* The head with the first `rows` of its queries and keys ready to be scored. */
 static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, const Scratch *s, AttentionRounding *rounding) {
     const AttentionConfig *a = l->attention;
-    const size_t o_stride = a->bf16 ? a->D : attention_width_out(a);
     const Head h = {.layer = l,
                     .a = a,
                     .index = pair % a->H,
@@ -162,8 +124,8 @@ static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, const Sc
                     .multiplier = attention_multiplier(l, pair % a->H),
                     .q = s->copies[QUERY],
                     .k = s->copies[KEY],
-                    .o = a->bf16 ? s->o : l->out + output_at(l, pair, o_stride),
-                    .o_stride = o_stride,
+                    .o = s->o ? s->o : (real *)pair_of(l, pair, l->out, QUERY).rows,
+                    .o_stride = s->o ? a->D : l->out.stride,
                     .query = operand_of(l, pair, QUERY, rows, s),
                     .key = operand_of(l, pair, KEY, rows, s),
                     .value = operand_of(l, pair, VALUE, rows, s),
@@ -176,15 +138,6 @@ static QueryTile tile_at(const AttentionArrays *l, size_t first) {
     const size_t count = l->T - first < ATTENTION_TILE ? l->T - first : ATTENTION_TILE;
     return (QueryTile){first, count, first + count, whole_lanes(first + count)};
 }
-
-/* Returns what stage 1 multiplies the raw scores by: the multiplier, which is the `alpha` of its product. With
-   score_precision the raw scores are rounded before they are multiplied, so stage 2 multiplies them. */
-static real forward_multiplier(const Head *h) { return rounds_scores(h->a) ? 1 : h->multiplier; }
-
-/* Returns what stage 1 multiplies dq and dk by: the multiplier, which is the `alpha` of its two products. A learned
-   multiplier's own gradient needs dq or dv unmultiplied, so multiplier_backward multiplies them after all tiles.
-   Rounding changes nothing here: its gradient is taken as the identity's. */
-static real backward_multiplier(const Head *h) { return h->a->learned == LEARNED_NO ? h->multiplier : 1; }
 
 /* The tile's rows of o: the weights times the values. A weight of 0 times a value of NaN is NaN, so where a score is
    not finite (`scores_finite` false) each row is multiplied with the keys that it sees alone: later positions change
@@ -203,13 +156,12 @@ static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s
     real largest = -(real)INFINITY;
     for (size_t first = l->cached; first < l->T; first += ATTENTION_TILE) {
         const QueryTile t = tile_at(l, first);
-        raw_scores_forward(s->p, &h, &t, forward_multiplier(&h)); /* q_i . k_j times the multiplier: 1 / divisor */
-        score_mod_forward(s->p, NULL, &h, &t, NULL);              /* s_ij */
-        const real in_tile = softmax_forward(s->p, &h, &t);       /* p_ij times the dropout mask */
+        raw_scores_forward(s->p, &h, &t);            /* q_i . k_j / divisor */
+        score_mod_forward(s->p, NULL, &h, &t, NULL); /* nothing, unless a length, cap or precision is asked for */
+        const real in_tile = softmax_forward(s->p, &h, &t); /* p_ij times the dropout mask */
         output_forward(s->p, &h, &t, !isnan(in_tile));
-        if (l->kept_out)
-            bf16_round(kept_output(l, pair) + first * kept_stride(l), kept_stride(l), h.o + first * h.o_stride,
-                       h.o_stride, t.count, h.a->D);
+        operand_keep(operand_from(pair_of(l, pair, l->out, QUERY), first, 0), h.o + first * h.o_stride, h.o_stride,
+                     t.count, h.a->D);
         largest = isnan(in_tile) || in_tile > largest ? in_tile : largest;
     }
     l->saved.pair_max[pair] = largest;
@@ -224,7 +176,7 @@ void attention_forward(const AttentionArrays *l, Range pairs, real *scratch) {
    dq; overwrites dk and dv, or adds to them (`adds`). */
 static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, const Scratch *s) {
     const Operand do_ = {g->do_, g->o_stride, FORM_REAL};
-    raw_scores_forward(s->p, h, t, forward_multiplier(h));
+    raw_scores_forward(s->p, h, t);
     score_mod_forward(s->p, s->slope, h, t, NULL);
 
     queries_by_keys(s->ds, h, t, 1, do_, h->value); /* do_i . v_j */
@@ -232,35 +184,27 @@ static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile
     panel_by_queries(g->dv, g->stride, h, t, 1, s->p, do_, adds);
     if (h->a->constant_weights) memset(s->ds, 0, t->count * t->stride * sizeof *s->ds); /* nothing reaches the scores */
     score_mod_backward(s->ds, s->slope, h, t);
-    raw_scores_backward(g, s->ds, h, t, backward_multiplier(h), adds);
+    raw_scores_backward(g, s->ds, h, t, adds);
 }
 
-/* The pair's gradients: those of q, k and v in place, or in scratch where they are kept rounded. */
-static HeadGradients gradients_of(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout,
-                                  const Scratch *s) {
-    const AttentionConfig *a = l->attention;
-    const size_t stride = a->bf16 ? a->D : qkv_stride(a), o_stride = attention_width_out(a);
+/* The pair's gradients: of q, k and v in place, or in scratch before they are rounded. */
+static HeadGradients gradients_of(const AttentionArrays *l, size_t pair, const real *dout, const Scratch *s) {
+    const size_t o_stride = attention_width_out(l->attention);
     real *parts[ATTENTION_PARTS];
     for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
-        parts[part] = a->bf16 ? s->gradients[part] : dqkv + part_at(l, pair, part, stride);
+        parts[part] = s->gradients[part] ? s->gradients[part] : (real *)pair_of(l, pair, l->dqkv, part).rows;
     return (HeadGradients){.dq = parts[QUERY],
                            .dk = parts[KEY],
                            .dv = parts[VALUE],
-                           .do_ = dout + output_at(l, pair, o_stride),
+                           .do_ = pair_of(l, pair, (Operand){dout, o_stride, FORM_REAL}, QUERY).rows,
                            .delta = s->delta,
-                           .stride = stride,
+                           .stride = s->o ? l->attention->D : l->dqkv.stride,
                            .o_stride = o_stride};
 }
 
-static void keep_gradients(const AttentionArrays *l, size_t pair, const Scratch *s) {
-    const size_t stride = qkv_stride(l->attention), D = l->attention->D;
-    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
-        bf16_round(l->kept_dqkv + part_at(l, pair, part, stride), stride, s->gradients[part], D, l->T, D);
-}
-
-static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, const Scratch *s) {
+static void pair_backward(const AttentionArrays *l, size_t pair, const real *dout, const Scratch *s) {
     const Head h = head_of(l, pair, l->T, s, NULL);
-    const HeadGradients g = gradients_of(l, pair, dqkv, dout, s);
+    const HeadGradients g = gradients_of(l, pair, dout, s);
     const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
@@ -271,16 +215,17 @@ static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, con
     if (h.a->sink == SINK_LEARNED && !h.a->constant_weights) sink_backward(&g, &h);
     if (h.a->learned != LEARNED_NO) multiplier_backward(&g, &h);
     if (h.a->qk_norm != QK_NORM_NONE) {
-        copy_rows(h.a, h.q, in_place(l, pair, QUERY), l->T);
-        copy_rows(h.a, h.k, in_place(l, pair, KEY), l->T);
+        operand_of(l, pair, QUERY, l->T, s); /* copies them into h.q and h.k again */
+        operand_of(l, pair, KEY, l->T, s);
         qk_norm_backward(&g, &h);
     }
-    if (l->kept_dqkv) keep_gradients(l, pair, s);
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
+        operand_keep(pair_of(l, pair, l->dqkv, part), s->gradients[part], h.a->D, l->T, h.a->D);
 }
 
-void attention_backward(const AttentionArrays *l, Range pairs, real *dqkv, const real *dout, real *scratch) {
+void attention_backward(const AttentionArrays *l, Range pairs, const real *dout, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
-    for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_backward(l, pair, dqkv, dout, &s);
+    for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_backward(l, pair, dout, &s);
 }
 
 void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]) {
@@ -318,9 +263,10 @@ void attention_clip(const AttentionConfig *a, double limit, const real *score_ma
 void attention_scores(const AttentionArrays *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
-    const Head h = head_of(l, pair, first + count, &s, first + count == l->T ? rounding : NULL);
     const QueryTile t = {first, count, first + count, first + count};
-    raw_scores_forward(scores, &h, &t, stage == SCORES_RAW ? 1 : forward_multiplier(&h));
+    Head h = head_of(l, pair, first + count, &s, first + count == l->T ? rounding : NULL);
+    if (stage == SCORES_RAW) h.multiplier = 1;
+    raw_scores_forward(scores, &h, &t);
     if (stage == SCORES_MODIFIED) score_mod_forward(scores, NULL, &h, &t, rounding);
 }
 
@@ -330,23 +276,23 @@ static double norm(const real *x, size_t n) {
     return sqrt(squares);
 }
 
-void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real *dqkv, const real *dout, size_t first,
-                              size_t count, double *query, double *scores, real *scratch) {
+void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real *dout, size_t first, size_t count,
+                              double *query, double *scores, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     const Head h = head_of(l, pair, first + count, &s, NULL);
     const QueryTile t = {first, count, first + count, first + count};
-    const size_t D = h.a->D, stride = qkv_stride(h.a), do_stride = attention_width_out(h.a);
-    const size_t at = part_at(l, pair, QUERY, stride) + first * stride; /* where the rows of dq begin */
-    const real *dq = s.gradients[QUERY];
-    const Operand do_ = {dout + output_at(l, pair, do_stride), do_stride, FORM_REAL}; /* (T,D) */
-    raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));
+    const Operand do_ = pair_of(l, pair, (Operand){dout, attention_width_out(h.a), FORM_REAL}, QUERY); /* (T,D) */
+    Operand dq = operand_from(pair_of(l, pair, l->dqkv, QUERY), first, 0);
+    if (s.gradients[QUERY]) {
+        operand_read(s.gradients[QUERY], h.a->D, dq, count, h.a->D);
+        dq = (Operand){s.gradients[QUERY], h.a->D, FORM_REAL};
+    }
+    raw_scores_forward(s.p, &h, &t);
     score_mod_forward(s.p, NULL, &h, &t, NULL);
     queries_by_keys(s.ds, &h, &t, 1, do_, h.value);
-    if (s.gradients[QUERY]) bf16_expand(s.gradients[QUERY], D, l->kept_dqkv + at, stride, count, D);
-    else dq = dqkv + at;
     for (size_t r = 0; r < count; r++) {
         scores[r] = softmax_gradient_norm(s.p + r * t.stride, s.ds + r * t.stride, &h, first + r);
-        query[r] = norm(dq + r * (s.gradients[QUERY] ? D : stride), D);
+        query[r] = norm(operand_from(dq, r, 0).rows, h.a->D);
     }
 }
 
@@ -391,6 +337,6 @@ double attention_predicted_std(const AttentionConfig *a, size_t T, double query,
     if (a->score == SCORE_ADDITIVE) /* v has variance 1 / D */
         raw = tanh_rms(sqrt(query + key));
     else raw = sqrt(D * (query * key - shared));
-    const double modified = (double)a->multiplier * lengths * raw, cap = (double)a->softcap;
+    const double modified = lengths * raw / a->divisor, cap = (double)a->softcap;
     return cap > 0 ? cap * tanh_rms(modified / cap) : modified;
 }

@@ -1,7 +1,7 @@
 /* Causal multi-head attention (Vaswani et al. 2017, equation 1, and other ways to score). Three stages make the
    weights, each replaceable alone:
 
-       raw score       r_ij = multiplier q_i . k_j           of a query and each key it sees (j <= i); 1 / divisor
+       raw score       r_ij = q_i . k_j / divisor            of a query and each key it sees (j <= i)
        modification    s_ij = r_ij                           of a row of scores: by its length, by a cap
        normalization   p_i  = softmax(s_i)                   of a row of scores
        output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
@@ -26,9 +26,8 @@ enum { ATTENTION_TILE = 64 }; /* queries at a time */
 
 /* How scores are made, in all layers; part of a ModelShape. */
 typedef struct {
-    size_t H, D;     /* heads; d_k, the width of a query, a key and a value */
-    double divisor;  /* what raw scores are divided by at this step */
-    real multiplier; /* 1 / divisor, which raw scores are multiplied by; where it is learned, what it starts at */
+    size_t H, D;    /* heads; d_k, the width of a query, a key and a value */
+    double divisor; /* of the raw scores at this step; where the multiplier is learned, that starts at 1 / divisor */
     Score score;
     QkNorm qk_norm;
     ScaleLearned learned;
@@ -36,14 +35,14 @@ typedef struct {
     real softcap; /* 0: none */
     Sink sink;
     Precision precision;               /* of scores */
-    bool bf16;                         /* whether products round their operands to bf16, as all others in the model;
+    bool rounds;                       /* whether products round their operands to bf16, as all others in the model;
                                           not where real is double */
     bool constant_weights;             /* whether the backward pass takes the weights p_ij as constants */
     double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
 } AttentionConfig;
 /* The attention that a config asks for, with the divisor of step 0. */
 AttentionConfig attention_make(const Config *config);
-/* Sets divisor and multiplier to those of a step (attention.switch_step). */
+/* Sets the divisor for a step (attention.switch_step). */
 void attention_set_step(AttentionConfig *attention, const Config *config, size_t step);
 
 /* Widths of attention's input (queries, keys and values, each head by head) and of its output (head by head). SIZE_MAX
@@ -94,15 +93,12 @@ AttentionSaved attention_lay_out(const AttentionConfig *attention, size_t rows, 
 /* A slice of a batch in one layer's attention. A "pair" below is one head of one sequence, sequence * H + head. */
 typedef struct {
     const AttentionConfig *attention;
-    size_t T;        /* positions of a sequence */
-    size_t cached;   /* the first of these, whose outputs the forward pass leaves as they are; the backward pass takes
-                        their gradients for zero, and their rows of dq must be zero before it. With kept_dqkv there
-                        are none */
-    const real *qkv; /* (B,T,3HD): queries, keys and values, each head by head */
-    real *out;       /* (B,T,HD) */
-    const Bf16 *kept_qkv; /* in bf16: rows of bf16 (gemm/bf16.h), in place of qkv, out and the gradient of qkv, which
-                             are not used then */
-    Bf16 *kept_out, *kept_dqkv; /* NULL where products do not round; the second also in a model without gradients */
+    size_t T;      /* positions of a sequence */
+    size_t cached; /* Positions computed by an earlier pass: forward skips them, backward takes their gradients as
+                      zero. Not with bf16. */
+    Operand qkv;   /* (B,T,3HD): queries, keys and values, each head by head. With `rounds` these three are of bf16 */
+    Operand out;   /* (B,T,HD) */
+    Operand dqkv;  /* (B,T,3HD): the gradient of qkv */
     const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */
     real *partials;                               /* (B,H,attention_partials), for the backward pass */
     AttentionSaved saved;
@@ -110,15 +106,15 @@ typedef struct {
     uint64_t batch_row; /* row of the batch that is row 0 here: it decides which mask is drawn */
 } AttentionArrays;
 
-/* Overwrites these pairs' parts of out, or of kept_out, and of saved. Plain: plain_attention_forward. */
+/* Overwrites these pairs' parts of out and of saved. Plain: plain_attention_forward. */
 void attention_forward(const AttentionArrays *layer, Range pairs, real *scratch);
 
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij, in exact arithmetic do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,
        dk_j = multiplier sum_i ds_ij q_i,   dv_j = sum_i p_ij (mask) do_i:   O(T) a row.
-   Overwrites these pairs' parts of dqkv (B,T,3HD), or of kept_dqkv, and of the partial gradients. dout (B,T,HD).
+   Overwrites these pairs' parts of dqkv and of the partial gradients. dout (B,T,HD).
    Plain: plain_attention_backward. */
-void attention_backward(const AttentionArrays *layer, Range pairs, real *dqkv, const real *dout, real *scratch);
+void attention_backward(const AttentionArrays *layer, Range pairs, const real *dout, real *scratch);
 
 /* After these pairs: adds their partial gradients, in the order of the pairs, to the gradient of each parameter that
    exists. */
@@ -168,10 +164,9 @@ SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *
                          double *weights);
 
 /* The gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|, into
-   `query` and `scores` (count). dqkv, or kept_dqkv, is attention_backward's output and dout its input; count <=
-   ATTENTION_TILE. */
-void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dqkv, const real *dout,
-                              size_t first, size_t count, double *query, double *scores, real *scratch);
+   `query` and `scores` (count). dqkv is attention_backward's output and dout its input; count <= ATTENTION_TILE. */
+void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dout, size_t first, size_t count,
+                              double *query, double *scores, real *scratch);
 
 /* The root mean square of modified scores of rows of 1 to T keys whose queries and keys have independent normal entries
    of these variances. The part *_bias of a variance is the bias's, the same at all positions: a score is a sum of d_k

@@ -5,7 +5,20 @@
 
 static void multiply(const Head *h, const QueryTile *t, Orientation op_a, Orientation op_b, size_t m, size_t n,
                      size_t k, real alpha, Operand a, Operand b, bool adds, real *c, size_t ldc, Triangle triangle) {
-    matmul_product(&(Product){op_a, op_b, m, n, k, a, b, h->a->bf16, adds, ldc, alpha, triangle, t->first, NULL}, c);
+    const Product product = {.op_a = op_a,
+                             .op_b = op_b,
+                             .m = m,
+                             .n = n,
+                             .k = k,
+                             .a = a,
+                             .b = b,
+                             .rounds = h->a->rounds,
+                             .accumulate = adds,
+                             .ldc = ldc,
+                             .alpha = alpha,
+                             .triangle = triangle,
+                             .diagonal = t->first};
+    matmul_product(&product, c);
 }
 
 void queries_by_keys(real *panel, const Head *h, const QueryTile *t, real alpha, Operand x, Operand y) {

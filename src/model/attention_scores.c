@@ -125,13 +125,24 @@ static void clear_rows(real *x, size_t rows, size_t stride, size_t D) {
 /* The head's own v (D) of additive scores. */
 static const real *additive_v(const Head *h) { return h->layer->parameters[PARAMETER_V] + h->index * h->a->D; }
 
-void raw_scores_forward(real *panel, const Head *h, const QueryTile *t, real multiplier) {
+/* The number that products of queries and keys are multiplied by. Plain, in plain_attention_forward, divides:
+       const real score = dot(q + i * row, k + j * row, D) / divisor; */
+real attention_multiplier(const AttentionArrays *l, size_t head) {
+    const real *learned = l->parameters[PARAMETER_MULTIPLIER];
+    return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : (real)(1 / l->attention->divisor);
+}
+
+/* Scores with a precision of their own are rounded first, and then multiplied in stage 2. */
+void raw_scores_forward(real *panel, const Head *h, const QueryTile *t) {
+    const real multiplier = rounds_scores(h->a) ? 1 : h->multiplier;
     if (h->a->score == SCORE_ADDITIVE) additive_forward(panel, additive_v(h), h, t, multiplier);
     else queries_by_keys(panel, h, t, multiplier, h->query, h->key);
 }
 
-void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, real multiplier,
-                         bool adds) {
+/* Plain: add_scaled(dq + i * row, ds / divisor, k + j * row, D), and dk likewise. A learned multiplier's own gradient
+   needs them unmultiplied, so multiplier_backward multiplies them after all tiles. */
+void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, bool adds) {
+    const real multiplier = h->a->learned == LEARNED_NO ? h->multiplier : 1;
     const size_t D = h->a->D;
     real *dq = g->dq + t->first * g->stride;
     if (h->a->score == SCORE_DOT) {

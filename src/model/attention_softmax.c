@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) void backward_row(real *restrict p,
     for (size_t j = 0; mask && j < whole; j++) p[j] *= mask[j];
 }
 
-/* Rows `from` to `to` of a tile. `mask` is NULL, or that of the one row. In float delta is do_i . o_i: D products in
+/* Rows `from` to `to` of a tile. `mask` is NULL, or the one row's. In float delta is do_i . o_i: D products in
    place of T. In bf16 do_i . v_j has a rounded do, and o is rounded, so delta is the sum over keys: in a row where one
    key has all the weight dp - delta is then 0, as it is in exact arithmetic (docs/backward.md). */
 MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, const HeadGradients *g, const Head *h,
@@ -114,8 +114,8 @@ MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, co
         fill_up(dp, visible);
         for (size_t j = 0; j < whole; j++) weights[j] = exp_real(weights[j] - maximum) * one_over_sum;
         fill_up(weights, visible);
-        const real delta = h->a->bf16 ? sum_over_keys(weights, mask, dp, whole)
-                                      : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
+        const real delta = h->a->rounds ? sum_over_keys(weights, mask, dp, whole)
+                                        : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
         g->delta[i] = delta;
         backward_row(weights, dp, mask, delta, whole);
         clear(weights, whole, t->stride);
@@ -143,7 +143,7 @@ void sink_backward(const HeadGradients *g, const Head *h) {
     for (size_t i = l->cached; i < l->T; i++) {
         const real p = exp_real(sink - l->saved.row_max[h->row + i]) / l->saved.row_sum[h->row + i];
         const real delta =
-            h->a->bf16 ? g->delta[i] : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
+            h->a->rounds ? g->delta[i] : lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
         *sum -= p * delta;
     }
 }
@@ -182,7 +182,7 @@ SoftmaxRow attention_row(const AttentionArrays *l, size_t pair, const real *scor
     return softmax_row(weights, visible + (sink != NULL));
 }
 
-/* Its weights are those of the backward pass, by the maxima and sums that the forward pass has saved. */
+/* Computes the weights as the backward pass does, by the maxima and sums that the forward pass has saved. */
 double softmax_gradient_norm(const real *s, const real *dp, const Head *h, size_t i) {
     const double maximum = (double)h->layer->saved.row_max[h->row + i],
                  sum = (double)h->layer->saved.row_sum[h->row + i];

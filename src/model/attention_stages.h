@@ -21,16 +21,16 @@ typedef struct {
     const AttentionArrays *layer;
     const AttentionConfig *a;
     size_t index, pair;        /* of the head; of it and the sequence */
-    real multiplier;           /* this head's: 1 / divisor, or as learned */
+    real multiplier;           /* attention_multiplier: 1 / divisor, or as learned */
     real *q, *k;               /* (T,D): as they are scored, normalized and rounded; NULL where they are in place */
     Operand query, key, value; /* (T,D): as they are scored, and v, for products */
-    real *o;                   /* (T,D): the output, shared by all heads or, where that is kept in bf16, in scratch */
+    real *o;                   /* (T,D): the output, in place or, before it is rounded, in scratch */
     size_t o_stride;
     size_t row; /* of the head's first query in (B,H,T) */
 } Head;
 
-/* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share; those of q, k and v in
-   scratch where they are kept in bf16. */
+/* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share; dq, dk and dv in
+   scratch before they are rounded. */
 typedef struct {
     real *dq, *dk, *dv;
     const real *do_;
@@ -81,17 +81,17 @@ void panel_by_queries(real *y, size_t y_stride, const Head *h, const QueryTile *
 /* The first `rows` rows of h->q and h->k, as W_Q and W_K make them, are normalized and rounded where that is asked for.
    `rounding` NULL, or counts what the rounding does. */
 void prepare_qk(const Head *h, size_t rows, AttentionRounding *rounding);
-/* The panel's entries with key <= query become the raw scores times `multiplier`. */
-void raw_scores_forward(real *panel, const Head *h, const QueryTile *t, real multiplier);
-/* From ds, the gradient of the multiplied raw scores, zero where key > query, to those of the scored queries and
-   keys: the tile's rows of dq overwritten, dk overwritten or added to (`adds`). Adds to the partial gradient of v. */
-void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, real multiplier,
-                         bool adds);
-/* After all tiles, where the multiplier is learned: dq and dk, and with additive scores the partial gradient of v, are
-   those of the raw scores. Computes the multiplier's partial gradient from them, then multiplies them. */
+/* The panel's entries with key <= query become the raw scores. */
+void raw_scores_forward(real *panel, const Head *h, const QueryTile *t);
+/* From ds, the gradient of the raw scores, zero where key > query, to dq and dk of the scored queries and keys: the
+   tile's rows of dq overwritten, dk overwritten or added to (`adds`). Adds to the partial gradient of v. */
+void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, bool adds);
+/* After all tiles, where the multiplier is learned: computes its partial gradient from dq and dk, and with additive
+   scores from the partial gradient of v, all unmultiplied so far. Then multiplies them. */
 void multiplier_backward(const HeadGradients *g, const Head *h);
-/* After all tiles, where there is a qk_norm: from the gradients of the scored queries and keys to those of the queries
-   and keys, in place, and the partial gradients of the gains. h->q and h->k are as W_Q and W_K make them again. */
+/* After all tiles, where there is a qk_norm: from the gradients of the scored queries and keys to the gradients of
+   queries and keys, in place, and the partial gradients of the gains. h->q and h->k are as W_Q and W_K make them again.
+ */
 void qk_norm_backward(const HeadGradients *g, const Head *h);
 
 /* --- Stage 2 (attention_score_mod.c). */
@@ -99,7 +99,7 @@ void qk_norm_backward(const HeadGradients *g, const Head *h);
 /* From stage 1's panel to what softmax gets, where key <= query, in place. `slope` NULL, or where there is a cap
    becomes a panel of its derivative. `rounding` NULL, or counts. */
 void score_mod_forward(real *panel, real *slope, const Head *h, const QueryTile *t, AttentionRounding *rounding);
-/* ds, zero where key > query, from the gradient of what softmax gets to that of the multiplied raw scores, in place.
+/* ds, zero where key > query, from the gradient of softmax's input to the gradient of the raw scores, in place.
    `slope` is what score_mod_forward left there. */
 void score_mod_backward(real *ds, const real *slope, const Head *h, const QueryTile *t);
 

@@ -25,7 +25,7 @@ static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
     switch (b->initializer) {
     case INITIAL_ZEROS: break;
     case INITIAL_ONES: rule.value = 1; break;
-    case INITIAL_MULTIPLIER: rule.value = (double)s->attention.multiplier; break;
+    case INITIAL_MULTIPLIER: rule.value = 1 / s->attention.divisor; break;
     case INITIAL_EMBEDDING: rule = (Rule){NORMAL, EMBEDDING_STD}; break;
     case INITIAL_FAN_IN: rule = (Rule){NORMAL, 1 / sqrt(fan_in)}; break;
     case INITIAL_BIAS:

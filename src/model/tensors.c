@@ -39,12 +39,12 @@ typedef enum { ONE, V, T, C, H, D, HD, F, SCALES } Letter; /* a size by its lett
 typedef enum { ALWAYS, WITH_BIAS, PRE_NORM, PRE_NORM_WITH_BIAS, UNTIED, SCORED } Condition;
 
 /* Every result depends on the streams, so they never change. Each layer has the next 17 of them. A tensor that is added
-   to the table takes one from LATER on, 2^31, a number that those of the layers do not reach. */
+   to the table takes one from LATER on, 2^31, which the layers do not reach. */
 enum { STREAMS_PER_LAYER = 17 };
 #define LATER 0x80000000u
 
-/* A vector has ONE row: its columns are its entries, and fan_in is that of the layer it belongs to. `columns` are those
-   of each column block. A tensor of layer N has "h.N." before its name. SCORED tensors are attention's own parameters
+/* A vector has ONE row: its columns are its entries, and fan_in is its layer's. `columns` counts those of
+   each column block. A tensor of layer N has "h.N." before its name. SCORED tensors are attention's own parameters
    and exist if the configured score needs them. */
 static const struct {
     const char *name;
@@ -81,7 +81,7 @@ static const struct {
     /* clang-format on */
 };
 _Static_assert((int)ATTN_V + (int)ATTENTION_PARAMETERS == (int)ATTN_PROJ_W,
-               "attention's own roles are those of AttentionParameter");
+               "attention's own roles follow AttentionParameter");
 static const char *const BLOCK_NAMES[ATTENTION_PARTS] = {[QUERY] = "q", [KEY] = "k", [VALUE] = "v"};
 
 static size_t size_of(const ModelShape *s, Letter letter) {

@@ -115,7 +115,7 @@ typedef struct {
     size_t flat;       /* length of a flat array that holds them all, each from the start of a cache line */
 } TensorTable;
 
-/* Makes the table of a model. A size that does not fit is an error of status STATUS_FAILED. */
+/* Makes the table of a model. */
 TensorTable tensors_make(const ModelShape *shape);
 
 /* One row of a model's table, without its offset; false when the model has no such tensor. */

@@ -5,8 +5,21 @@
 #include <omp.h>
 #include <string.h>
 
-#include "model/worker.h"
+#include "model/operations.h"
 #include "ops/cross_entropy.h"
+
+/* Waits for the other threads of the shard. Those of all shards wait together, since shards have as many threads each
+   and come to the same barriers. */
+static void barrier(const Part *p) {
+    if (p->count == 1) return;
+#pragma omp barrier
+    end_operation(p, OP_WAIT);
+}
+
+/* Attention reads whole sequences. Where threads split them, it waits before and after for the others' rows. */
+static void exchange_rows(const Part *p) {
+    if (p->splits_sequences) barrier(p);
+}
 
 /* The input of a block: the embeddings, or the output of the block before it. There is no block L; what would be its
    input is the last block's output. */
@@ -17,35 +30,35 @@ static const Activation *block_input(const Model *m, size_t layer) {
 
 /* A block is two sublayers f, attention and the feed-forward network, each with a LayerNorm and a residual connection.
    Pre-norm: y = x + f(LN(x)). The functions have the names that they have in src/plain/plain.c. */
-static void pre_norm_forward(const Worker *w, const Block *b, const Activation *x) {
-    op_layernorm_forward(w, &b->ln_1, x, LN_1_W);
-    op_linear_forward(w, &b->qkv, &b->ln_1.y, ATTN_W);
-    op_attention_forward(w, &b->att);
-    op_linear_forward(w, &b->proj_1, &b->att, ATTN_PROJ_W);
-    op_residual_forward(w, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+static void pre_norm_forward(const Part *p, const Block *b, const Activation *x) {
+    op_layernorm_forward(p, &b->ln_1, x, LN_1_W);
+    op_linear_forward(p, &b->qkv, &b->ln_1.y, ATTN_W);
+    exchange_rows(p);
+    op_attention_forward(p, &b->att);
+    exchange_rows(p);
+    op_linear_forward(p, &b->proj_1, &b->att, ATTN_PROJ_W);
+    op_residual_forward(p, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
 
-    op_layernorm_forward(w, &b->ln_2, &b->res_1, LN_2_W);
-    op_hidden_forward(w, &b->act, &b->fc, &b->ln_2.y);
-    op_linear_forward(w, &b->proj_2, &b->act, MLP_PROJ_W);
-    op_residual_forward(w, &b->res_2, &b->res_1, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_layernorm_forward(p, &b->ln_2, &b->res_1, LN_2_W);
+    op_hidden_forward(p, &b->act, &b->fc, &b->ln_2.y);
+    op_linear_forward(p, &b->proj_2, &b->act, MLP_PROJ_W);
+    op_residual_forward(p, &b->res_2, &b->res_1, &b->proj_2, DROPOUT_MLP_OUTPUT);
 }
 
 /* Post-norm: y = LN(x + f(x)). */
-static void post_norm_forward(const Worker *w, const Block *b, const Activation *x) {
-    op_linear_forward(w, &b->qkv, x, ATTN_W);
-    op_attention_forward(w, &b->att);
-    op_linear_forward(w, &b->proj_1, &b->att, ATTN_PROJ_W);
-    op_residual_forward(w, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
-    op_layernorm_forward(w, &b->ln_1, &b->res_1, LN_1_W);
+static void post_norm_forward(const Part *p, const Block *b, const Activation *x) {
+    op_linear_forward(p, &b->qkv, x, ATTN_W);
+    exchange_rows(p);
+    op_attention_forward(p, &b->att);
+    exchange_rows(p);
+    op_linear_forward(p, &b->proj_1, &b->att, ATTN_PROJ_W);
+    op_residual_forward(p, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    op_layernorm_forward(p, &b->ln_1, &b->res_1, LN_1_W);
 
-    op_hidden_forward(w, &b->act, &b->fc, &b->ln_1.y);
-    op_linear_forward(w, &b->proj_2, &b->act, MLP_PROJ_W);
-    op_residual_forward(w, &b->res_2, &b->ln_1.y, &b->proj_2, DROPOUT_MLP_OUTPUT);
-    op_layernorm_forward(w, &b->ln_2, &b->res_2, LN_2_W);
-}
-
-static void block_forward(const Worker *w, size_t layer) {
-    (w->m->shape.pre_norm ? pre_norm_forward : post_norm_forward)(w, &w->m->blocks[layer], block_input(w->m, layer));
+    op_hidden_forward(p, &b->act, &b->fc, &b->ln_1.y);
+    op_linear_forward(p, &b->proj_2, &b->act, MLP_PROJ_W);
+    op_residual_forward(p, &b->res_2, &b->ln_1.y, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_layernorm_forward(p, &b->ln_2, &b->res_2, LN_2_W);
 }
 
 /* The inputs of four operations of a block, named by their outputs. They differ between pre-norm and post-norm. */
@@ -53,160 +66,161 @@ typedef struct {
     const Activation *ln_1, *qkv, *ln_2, *fc;
 } BlockInputs;
 
-/* The gradients of weights, once those of activations are complete in all rows; the most recently used come first. */
-static void block_backward_weights(const Worker *w, const Block *b, const BlockInputs *inputs) {
-    barrier(w);
-    op_linear_backward_weight(w, inputs->qkv, &b->qkv, ATTN_W);
-    op_attention_parameters_backward(w, &b->att);
-    op_linear_backward_weight(w, &b->att, &b->proj_1, ATTN_PROJ_W);
-    op_linear_backward_weight(w, inputs->fc, &b->fc, FC_W);
-    op_linear_backward_weight(w, &b->act, &b->proj_2, MLP_PROJ_W);
-    op_layernorm_backward_weight(w, inputs->ln_1, &b->ln_1, LN_1_W);
-    op_layernorm_backward_weight(w, inputs->ln_2, &b->ln_2, LN_2_W);
-    barrier(w); /* the next block overwrites the gradients that were read here */
+/* The gradients of weights, once all rows have the gradients of activations; the most recently used come first. */
+static void block_backward_weights(const Part *p, const Block *b, const BlockInputs *inputs) {
+    barrier(p);
+    op_linear_backward_weight(p, inputs->qkv, &b->qkv, ATTN_W);
+    op_attention_parameters_backward(p, &b->att);
+    op_linear_backward_weight(p, &b->att, &b->proj_1, ATTN_PROJ_W);
+    op_linear_backward_weight(p, inputs->fc, &b->fc, FC_W);
+    op_linear_backward_weight(p, &b->act, &b->proj_2, MLP_PROJ_W);
+    op_layernorm_backward_weight(p, inputs->ln_1, &b->ln_1, LN_1_W);
+    op_layernorm_backward_weight(p, inputs->ln_2, &b->ln_2, LN_2_W);
+    barrier(p); /* the next block overwrites the gradients that were read here */
 }
 
-/* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to that of x. */
-static void pre_norm_backward(const Worker *w, const Block *b, const Activation *x) {
-    op_residual_backward(w, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
-    op_hidden_backward(w, &b->fc, &b->proj_2);
-    op_linear_backward_input(w, &b->ln_2.y, &b->fc, FC_W, NULL);
-    op_layernorm_backward_input(w, &b->res_1, &b->ln_2, LN_2_W, &b->res_2);
+/* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to the gradient of
+ * x. */
+static void pre_norm_backward(const Part *p, const Block *b, const Activation *x) {
+    op_residual_backward(p, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_hidden_backward(p, &b->fc, &b->proj_2);
+    op_linear_backward_input(p, &b->ln_2.y, &b->fc, FC_W, NULL);
+    op_layernorm_backward_input(p, &b->res_1, &b->ln_2, LN_2_W, &b->res_2);
 
-    op_residual_backward(w, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
-    op_linear_backward_input(w, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
-    op_attention_backward(w, &b->qkv, &b->att);
-    op_linear_backward_input(w, &b->ln_1.y, &b->qkv, ATTN_W, NULL);
-    op_layernorm_backward_input(w, x, &b->ln_1, LN_1_W, &b->res_1);
+    op_residual_backward(p, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
+    exchange_rows(p);
+    op_attention_backward(p, &b->att);
+    exchange_rows(p);
+    op_attention_measure(p, &b->att);
+    op_linear_backward_input(p, &b->ln_1.y, &b->qkv, ATTN_W, NULL);
+    op_layernorm_backward_input(p, x, &b->ln_1, LN_1_W, &b->res_1);
 
     const BlockInputs inputs = {.ln_1 = x, .qkv = &b->ln_1.y, .ln_2 = &b->res_1, .fc = &b->ln_2.y};
-    block_backward_weights(w, b, &inputs);
+    block_backward_weights(p, b, &inputs);
 }
 
 /* The lines of post_norm_forward from the last to the first. */
-static void post_norm_backward(const Worker *w, const Block *b, const Activation *x) {
-    op_layernorm_backward_input(w, &b->res_2, &b->ln_2, LN_2_W, NULL);
-    op_residual_backward(w, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
-    op_hidden_backward(w, &b->fc, &b->proj_2);
-    op_linear_backward_input(w, &b->ln_1.y, &b->fc, FC_W, &b->res_2);
+static void post_norm_backward(const Part *p, const Block *b, const Activation *x) {
+    op_layernorm_backward_input(p, &b->res_2, &b->ln_2, LN_2_W, NULL);
+    op_residual_backward(p, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_hidden_backward(p, &b->fc, &b->proj_2);
+    op_linear_backward_input(p, &b->ln_1.y, &b->fc, FC_W, &b->res_2);
 
-    op_layernorm_backward_input(w, &b->res_1, &b->ln_1, LN_1_W, NULL);
-    op_residual_backward(w, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
-    op_linear_backward_input(w, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
-    op_attention_backward(w, &b->qkv, &b->att);
-    op_linear_backward_input(w, x, &b->qkv, ATTN_W, &b->res_1);
+    op_layernorm_backward_input(p, &b->res_1, &b->ln_1, LN_1_W, NULL);
+    op_residual_backward(p, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
+    exchange_rows(p);
+    op_attention_backward(p, &b->att);
+    exchange_rows(p);
+    op_attention_measure(p, &b->att);
+    op_linear_backward_input(p, x, &b->qkv, ATTN_W, &b->res_1);
 
     const BlockInputs inputs = {.qkv = x, .ln_1 = &b->res_1, .fc = &b->ln_1.y, .ln_2 = &b->res_2};
-    block_backward_weights(w, b, &inputs);
-}
-
-static void block_backward(const Worker *w, size_t layer) {
-    (w->m->shape.pre_norm ? pre_norm_backward : post_norm_backward)(w, &w->m->blocks[layer], block_input(w->m, layer));
+    block_backward_weights(p, b, &inputs);
 }
 
 static const Activation *final_output(const Model *m) {
     return m->shape.pre_norm ? &m->ln_f.y : block_input(m, m->shape.L);
 }
 
-static void forward(const Worker *w) {
-    const Model *m = w->m;
-    op_embedding_forward(w, &m->x);
-    for (size_t layer = 0; layer < m->shape.L; layer++) block_forward(w, layer);
-    if (m->shape.pre_norm) op_layernorm_forward(w, &m->ln_f, block_input(m, m->shape.L), LN_F_W);
-    op_unembedding_forward(w, final_output(m));
-    op_cross_entropy_forward(w);
+static void forward(const Part *p) {
+    const Model *m = p->m;
+    start_clock(p);
+    op_embedding_forward(p, &m->x);
+    for (size_t l = 0; l < m->shape.L; l++)
+        (m->shape.pre_norm ? pre_norm_forward : post_norm_forward)(p, &m->blocks[l], block_input(m, l));
+    if (m->shape.pre_norm) op_layernorm_forward(p, &m->ln_f, block_input(m, m->shape.L), LN_F_W);
+    op_unembedding_forward(p, final_output(m));
+    op_cross_entropy_forward(p);
 }
 
-static void backward(const Worker *w) {
-    const Model *m = w->m;
-    const Activation *last = block_input(m, m->shape.L), *final = final_output(m);
-    op_cross_entropy_backward(w);
-    op_unembedding_backward_input(w, final);
-    if (m->shape.pre_norm) op_layernorm_backward_input(w, last, &m->ln_f, LN_F_W, NULL);
-    barrier(w);
-    op_unembedding_backward_weight(w, final);
-    if (m->shape.pre_norm) op_layernorm_backward_weight(w, last, &m->ln_f, LN_F_W);
-    barrier(w);
-    for (size_t layer = m->shape.L; layer-- > 0;) block_backward(w, layer);
-    op_embedding_backward(w, &m->x);
-}
-
-/* The first row of a shard's sequences of the slice: in the batch, and in the arrays. In the arrays one shard's
-   sequences follow the other's. */
-static size_t batch_row(const Slice *s, size_t shard) {
-    return (s->division->sequences.begin + shard * s->B + s->sequences.begin) * s->batch->T;
-}
-static size_t array_row(const Slice *s, size_t shard) { return shard * range_size(s->sequences) * s->batch->T; }
-
-static Range moved(Range range, size_t by) { return (Range){range.begin + by, range.end + by}; }
-
-/* Each of `count` threads of a shard takes whole sequences. If one of them would then have over an eighth more than its
-   share, each takes rows instead. After cached positions, one thread takes all rows, because they are too few to share.
-   */
-static Worker worker_make(Model *m, const Slice *s, size_t shard, size_t id, size_t count) {
-    const size_t B = range_size(s->sequences), T = s->batch->T, H = m->shape.attention.H, cached = s->pass->cached;
-    const size_t row = array_row(s, shard);
-    const Range sequences = range_split(B, 1, id, count);
-    const bool splits = 8 * count * range_size(range_split(B, 1, 0, count)) > 9 * B;
-    const Range rows =
-        splits ? range_split(B * T - cached, 1, id, count) : (Range){sequences.begin * T, sequences.end * T - cached};
-    const Range pairs = splits ? range_split(B * H, 1, id, count) : (Range){sequences.begin * H, sequences.end * H};
-    return (Worker){.m = m,
-                    .slice = s,
-                    .id = id,
-                    .count = count,
-                    .gradients = s->division->gradients[shard],
-                    .batch_row = batch_row(s, shard) - row,
-                    .shard_rows = {row, row + B * T},
-                    .rows = moved(rows, row + cached),
-                    .pairs = moved(pairs, shard * B * H),
-                    .splits_sequences = splits};
-}
-
-/* Starts the shard's gradients at zero, except those of the weights of linear layers in blocks, which the first product
+/* Starts the shard's gradients at zero, except for the weights of linear layers in blocks, which the first product
    overwrites. */
-static void zero_gradients(const Worker *w) {
-    const TensorTable *table = &w->m->tensors;
+static void zero_gradients(const Part *p) {
+    const TensorTable *table = &p->m->tensors;
     for (size_t i = 0; i < table->count; i++) {
         const Tensor *t = &table->items[i];
         const size_t begin = t->offset + (t->blocks->is_matrix ? t->count : 0);
         const size_t end = i + 1 < table->count ? t[1].offset : table->flat; /* with the gap behind the tensor */
-        const Range own = columns_of(w, end - begin, false);
-        memset(w->gradients + begin + own.begin, 0, range_size(own) * sizeof(real));
+        const Range own = columns_of(p, end - begin, false);
+        memset(p->gradients + begin + own.begin, 0, range_size(own) * sizeof(real));
     }
+    end_operation(p, OP_CLEAR);
 }
 
-static void pass_shard(const Worker *w) {
-    start_clock(w);
-    if (begins(w)) zero_gradients(w);
-    end_operation(w, OP_CLEAR);
-    forward(w);
-    if (!w->slice->pass->with_backward) return;
-    barrier(w); /* all gradients are zero before any thread adds to them */
-    backward(w);
+static void backward(const Part *p) {
+    const Model *m = p->m;
+    const Activation *last = block_input(m, m->shape.L), *final = final_output(m);
+    if (begins(p)) zero_gradients(p);
+    barrier(p); /* all gradients are zero before any thread adds to them */
+    op_cross_entropy_backward(p);
+    op_unembedding_backward_input(p, final);
+    if (m->shape.pre_norm) op_layernorm_backward_input(p, last, &m->ln_f, LN_F_W, NULL);
+    barrier(p);
+    op_unembedding_backward_weight(p, final);
+    if (m->shape.pre_norm) op_layernorm_backward_weight(p, last, &m->ln_f, LN_F_W);
+    barrier(p);
+    for (size_t l = m->shape.L; l-- > 0;)
+        (m->shape.pre_norm ? pre_norm_backward : post_norm_backward)(p, &m->blocks[l], block_input(m, l));
+    op_embedding_backward(p, &m->x);
+    barrier(p);
+    op_embedding_backward_weight(p, &m->x);
 }
 
-/* The threads are divided evenly among the shards. If they cannot be, each thread takes one whole shard after another.
- */
-static void pass_slice(Model *m, const Slice *s) {
-    const size_t shards = s->division->shards;
-#pragma omp parallel num_threads(s->pass->cached > 0 ? 1 : (int)m->threads)
-    {
-        const size_t thread = (size_t)omp_get_thread_num(), threads = (size_t)omp_get_num_threads();
-        const size_t count = threads % shards == 0 ? threads / shards : 1;
-        for (size_t shard = thread / count; shard < shards; shard += threads) {
-            const Worker w = worker_make(m, s, shard, thread % count, count);
-            pass_shard(&w);
-        }
+/* Returns the sequences of a shard that a slice has at most. As many shards as may be computed at the same time fit
+   into the arrays. The number of threads does not count, because the size determines the order of sums. */
+static size_t slice_size(const ModelShape *shape, size_t batch_shards) {
+    const size_t all = model_slice_size(shape, 0);
+    const size_t shards = batch_shards < SHARDS_AT_ONCE_MAX ? batch_shards : SHARDS_AT_ONCE_MAX;
+    return all < shards ? 1 : all / shards;
+}
+
+size_t model_shards_at_once(const Model *m, size_t batch_shards) {
+    const size_t size = slice_size(&m->shape, batch_shards), most = model_slice_size(&m->shape, 0);
+    size_t count = 1;
+    while (2 * count <= SHARDS_AT_ONCE_MAX && m->threads % (2 * count) == 0 && 2 * count * size <= most) count *= 2;
+    return count;
+}
+
+Range pass_sequences(const Batch *batch, const Pass *pass) {
+    const size_t B = batch->B / (pass->batch_shards ? pass->batch_shards : 1);
+    return pass->batch_shards ? (Range){pass->shards.begin * B, pass->shards.end * B} : (Range){0, B};
+}
+
+static Range moved(Range range, size_t by) { return (Range){range.begin + by, range.end + by}; }
+
+/* Returns a thread's part of a slice, whose fields are set. `shard` is one of the pass's, counted from its first; in
+   the arrays one shard's sequences follow the other's. Each of the shard's `count` threads takes whole sequences. If
+   one of them would then have over an eighth more than its share, each takes rows instead. After cached positions, one
+   thread takes all rows, because they are too few to share. */
+static Part part_of(Part p, size_t shard, size_t id, size_t count) {
+    const size_t T = p.batch->T, H = p.m->shape.attention.H, B = range_size(p.sequences), cached = p.pass->cached;
+    const Range sequences = range_split(B, 1, id, count);
+    const size_t shard_size = p.batch->B / p.pass->batch_shards, row = shard * B * T;
+    p.id = id;
+    p.count = count;
+    p.gradients = p.pass->gradients[shard];
+    p.batch_row = ((p.pass->shards.begin + shard) * shard_size + p.sequences.begin) * T - row;
+    p.shard_rows = (Range){row, row + B * T};
+    p.splits_sequences = 8 * count * range_size(range_split(B, 1, 0, count)) > 9 * B;
+    p.rows = (Range){sequences.begin * T, sequences.end * T - cached};
+    p.pairs = (Range){sequences.begin * H, sequences.end * H};
+    if (p.splits_sequences) {
+        p.rows = range_split(B * T - cached, 1, id, count);
+        p.pairs = range_split(B * H, 1, id, count);
     }
+    p.rows = moved(p.rows, row + cached);
+    p.pairs = moved(p.pairs, shard * B * H);
+    return p;
 }
 
 static void pack_weights(Model *m) {
 #pragma omp parallel num_threads((int)m->threads)
     {
-        const Worker w = {.m = m, .id = (size_t)omp_get_thread_num(), .count = (size_t)omp_get_num_threads()};
-        start_clock(&w);
-        op_pack_weights(&w);
+        const Part p = {.m = m, .id = (size_t)omp_get_thread_num(), .count = (size_t)omp_get_num_threads()};
+        start_clock(&p);
+        op_pack_weights(&p);
     }
 }
 
@@ -230,31 +244,53 @@ void model_forget_scores(Model *m) {
     for (size_t i = 0; i < m->shape.L * m->shape.attention.H; i++) m->score_max[i] = -(real)INFINITY;
 }
 
-/* Runs slice after slice, and stops after the first whose loss is not finite, since its arrays show the cause. Sums
-   the losses of a shard in the order of the positions. */
+/* Adds the losses of a shard's rows in the slice, in the order of the positions, and counts its correct predictions. */
+static void add_losses(Model *m, const Part *p, double *sum) {
+    const size_t first = p->batch_row + p->shard_rows.begin, rows = range_size(p->shard_rows);
+    for (size_t r = first; r < first + rows; r++) *sum += (double)m->losses[r];
+    if (!p->pass->with_backward)
+        m->correct += cross_entropy_correct(m->logits.values + p->shard_rows.begin * m->shape.V,
+                                            p->batch->targets + first, rows, m->shape.V);
+}
+
+/* Runs slice after slice, and stops after the first whose loss is not finite, since its arrays show the cause. The
+   threads are divided evenly among the shards. If they cannot be, each thread takes one whole shard after another. */
 double model_pass(Model *m, const Batch *batch, const Pass *pass) {
-    const Division whole = {{0, batch->B}, 1, model_slice_size(&m->shape, batch->B), &m->gradients};
-    const Division *d = pass->division ? pass->division : &whole;
-    Slice s = {.batch = batch, .pass = pass, .division = d, .B = range_size(d->sequences) / d->shards};
-    const size_t slices = (s.B + d->slice_size - 1) / d->slice_size;
-    double sum = 0;
+    Pass own = *pass;
+    if (own.batch_shards == 0) {
+        own.batch_shards = own.shards.end = 1;
+        own.gradients = &m->gradients;
+        if (pass->zero_gradients || !pass->with_backward) model_forget_scores(m);
+    }
+    const size_t shards = range_size(own.shards), B = batch->B / own.batch_shards;
+    const size_t size = slice_size(&m->shape, own.batch_shards), slices = (B + size - 1) / size;
+    double losses[SHARDS_AT_ONCE_MAX] = {0}, sum = 0;
+    Part slice = {.m = m, .batch = batch, .pass = &own};
     m->targets = batch_targets(batch);
-    s.loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)m->targets) : 0;
     m->correct = 0;
-    if (d == &whole && (pass->zero_gradients || !pass->with_backward)) model_forget_scores(m);
+    if (pass->with_backward) slice.loss_weight = (real)(pass->batch_weight / (double)m->targets);
     if (!pass->same_parameters) pack_weights(m);
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
-        s.sequences = range_split(s.B, 1, i, slices);
-        pass_slice(m, &s);
-        update_score_max(m, d->shards * range_size(s.sequences));
-        for (size_t shard = 0; shard < d->shards && batch->targets; shard++) {
-            const size_t first = batch_row(&s, shard), rows = range_size(s.sequences) * batch->T;
-            for (size_t r = first; r < first + rows; r++) sum += (double)m->losses[r];
-            if (!pass->with_backward)
-                m->correct += cross_entropy_correct(m->logits.values + array_row(&s, shard) * m->shape.V,
-                                                    batch->targets + first, rows, m->shape.V);
+        slice.sequences = range_split(B, 1, i, slices);
+#pragma omp parallel num_threads(pass->cached > 0 ? 1 : (int)m->threads)
+        {
+            const size_t thread = (size_t)omp_get_thread_num(), threads = (size_t)omp_get_num_threads();
+            const size_t count = threads % shards == 0 ? threads / shards : 1;
+            for (size_t shard = thread / count; shard < shards; shard += threads) {
+                const Part p = part_of(slice, shard, thread % count, count);
+                forward(&p);
+                if (pass->with_backward) backward(&p);
+            }
+        }
+        update_score_max(m, shards * range_size(slice.sequences));
+        sum = 0;
+        for (size_t shard = 0; shard < shards && batch->targets; shard++) {
+            const Part whole = part_of(slice, shard, 0, 1);
+            add_losses(m, &whole, &losses[shard]);
+            sum += losses[shard];
         }
     }
+    for (size_t shard = 0; shard < shards && pass->losses; shard++) pass->losses[shard] += losses[shard];
     return sum;
 }
 

@@ -3,15 +3,15 @@
 
    A step's work is cut in three ways.
 
-   Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
+   Shards: equal ranges of a batch with gradients of their own (train.shards). A pass may compute several of them at the
+   same time. Then the threads are divided among the shards, which share nothing but the parameters.
+
+   Slices: a large shard goes through forward and backward a few thousand positions at a time and adds up their
    gradients, so that memory does not grow with the batch and activations stay near the processor.
 
    Threads: one parallel region per slice. Each thread carries its own sequences through every layer with
    single-threaded products; weight gradients are split by strips of the weights after a barrier, so no sum depends on
-   the threads' order. Where sequences cannot be shared evenly, rows are split instead. ops/ knows nothing of threads.
-
-   Shards: equal ranges of a batch with gradients of their own (train.shards). A pass may compute several of them at the
-   same time. Then the threads are divided among the shards, which share nothing but the parameters. */
+   the threads' order. Where sequences cannot be shared evenly, rows are split. ops/ knows nothing of threads. */
 #pragma once
 
 #include "model/profile.h"
@@ -29,16 +29,15 @@ static inline size_t model_slice_size(const ModelShape *shape, size_t B) {
    cache, and are one tile of AMX's products. */
 enum { ROWS_AT_ONCE = 32 };
 
-/* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Under precision = bf16
-   some of them are kept in rows of bf16 (gemm/bf16.h), and have no array of `real`. */
+/* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Where only products
+   read an array, it may be in another form (gemm/bf16.h), and there is none of `real`. */
 typedef struct {
     size_t layer, width;
-    real *values;   /* (B,T,width); NULL if there is `kept` */
-    Bf16 *kept;     /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
-                       function is kept */
-    real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL in a model made without gradients, for the output
-                       of the activation function, and in bf16 for c_attn's output and c_fc's */
-    Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient`, for c_attn's output and c_fc's */
+    real *values;             /* (B,T,width); NULL in another form */
+    real *gradient;           /* (B,T,width), shared by layers (arrays.c); NULL in another form, in a model made without
+                                 gradients, and for the output of the activation function */
+    Operand operand;          /* the values as products read them */
+    Operand gradient_operand; /* the gradient as products read it */
 } Activation;
 
 /* A LayerNorm's output and what it keeps for the backward pass. */
@@ -48,9 +47,9 @@ typedef struct {
 } LayerNorm;
 
 /* The arrays of a block that the backward pass needs, by sublayer, in the order of a pre-norm model. proj and res are
-   one array: the residual connection adds in place. The gradient of proj is that of res times the dropout mask. If
-   a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the activation function's
-   derivative. The gradient of act has no array: that of fc is computed from it in place. */
+   one array: the residual connection adds in place. The gradient of proj is the gradient of res times the dropout mask.
+   If a backward pass follows, then fc's values become the activation function's derivative. The gradient of act has no
+   array: the gradient of fc is computed from it in place. */
 typedef struct {
     LayerNorm ln_1; /* (B,T,C) */
     Activation qkv; /* (B,T,3HD) */
@@ -88,8 +87,7 @@ typedef struct {
 } Model;
 
 /* Makes the table of tensors and all arrays, in two arenas; with `training` there are gradients. Parameters are zero
-   until initialized or loaded. A size that does not fit, or too little memory in the machine, is an error of status
-   STATUS_FAILED. It writes nothing to the arenas, so they take no pages yet. */
+   until initialized or loaded. It writes nothing to the arenas, so they take no pages yet. */
 void model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training);
 
 /* One batch: tokens and targets (B, T) with B <= max_batch, T <= shape.T, every id below V. If targets is NULL,
@@ -101,38 +99,37 @@ typedef struct {
 /* Returns the number of targets that count; 0 without targets. */
 size_t batch_targets(const Batch *batch);
 
-/* Shards of a batch that a pass computes at the same time, all of the same size. */
-typedef struct {
-    Range sequences;        /* of the batch: those of the shards, one shard after the other */
-    size_t shards;          /* their number */
-    size_t slice_size;      /* the most sequences of a shard that a slice has. The shards' slices together must fit into
-                               model_slice_size(shape, 0) */
-    real *const *gradients; /* (shards): to which each adds */
-} Division;
-
-/* A pass over a batch. All zero, it is the forward pass without dropout. */
+/* A pass over a batch, or over some of its shards. All zero, it is the forward pass without dropout. */
 typedef struct {
     bool training; /* with dropout, drawn for (seed, micro_step) */
     uint64_t seed, micro_step;
-    bool with_backward; /* adds to the gradients those of batch_weight * (mean loss of the batch's targets), at least
-                           one of which must count */
+    bool with_backward; /* differentiates batch_weight * (mean loss of the targets), and adds to the gradients */
     double batch_weight;
     bool zero_gradients;               /* with_backward: starts them at zero */
     double *query_norms, *score_norms; /* NULL, or (L,H,B,T): with_backward, the norms that attention_gradient_norms
                                           computes, of a batch that is one slice */
     size_t cached;        /* continues one sequence, whose first `cached` positions the last pass computed with the same
                              parameters: their keys and values are still in the blocks' arrays. No targets */
-    bool same_parameters; /* the parameters are those of the last pass, whose packed weights are read again */
-    const Division *division; /* NULL: the whole batch, in one shard; else set by the engine */
+    bool same_parameters; /* as in the last pass, whose packed weights are read again */
+    size_t batch_shards;  /* the shards of the batch; 0: it is one, whose gradients are the model's */
+    Range shards;         /* which this pass computes at the same time, as many as model_shards_at_once */
+    real *const *gradients; /* an array for each of these shards, to which it adds */
+    double *losses;         /* the sum of each one's losses, to which it adds */
 } Pass;
+/* Returns the sequences of the batch that the pass computes. */
+Range pass_sequences(const Batch *batch, const Pass *pass);
+
+/* Returns the number of shards to compute at the same time, if a batch has enough of them. It divides the number of
+   threads, and slices of so many shards fit into the arrays. */
+size_t model_shards_at_once(const Model *model, size_t batch_shards);
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
-   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last
-   slice; without a division, this is the whole batch if that fits into one (model_slice_size). Plain: plain_pass. */
+   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are the last
+   slice's. A batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 
-/* Forgets the largest scores of earlier passes. A pass with a division leaves that to its caller. */
+/* Forgets the largest scores of earlier passes. A pass over shards leaves that to its caller. */
 void model_forget_scores(Model *model);
 
 /* After a pass: the first head, as layer * H + head, with a row of scores without a finite softmax; SIZE_MAX: none. */

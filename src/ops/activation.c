@@ -35,7 +35,7 @@ MULTIVERSIONED static void relu_forward(real *restrict y, real *derivative, cons
         for (size_t i = 0; i < n; i++) derivative[i] = x[i] <= 0 ? 0 : (real)1;
 }
 
-const ActivationRow ACTIVATIONS[] = {{false, gelu_forward}, {true, relu_forward}};
+const ActivationRow ACTIVATIONS[ACTIVATION_ROWS] = {{false, gelu_forward}, {true, relu_forward}};
 
 MULTIVERSIONED void activation_backward(real *dx, const real *dy, const real *derivative, size_t n) {
     for (size_t i = 0; i < n; i++) dx[i] = dy[i] * derivative[i];

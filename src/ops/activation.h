@@ -1,4 +1,4 @@
-/* The activation functions of the feed-forward network, entry by entry, in the order of model.activation's choices. A
+/* The activation functions of the feed-forward network, entry by entry, in the order of ACTIVATION_TABLE (config.h). A
    new one is a row of the table, its formula, and the same formula in src/plain/plain.c and lab/report/decoder.js. */
 #pragma once
 
@@ -13,7 +13,8 @@ typedef struct {
        NaN stays NaN. Plain: plain_NAME_forward. */
     void (*forward)(real *restrict y, real *derivative, const real *x, size_t n);
 } ActivationRow;
-extern const ActivationRow ACTIVATIONS[];
+enum { ACTIVATION_ROWS = 2 };
+extern const ActivationRow ACTIVATIONS[ACTIVATION_ROWS];
 
 /* dL/dx = dL/dy dy/dx. Overwrites dx (n), which may be dy. Plain: plain_NAME_backward. */
 void activation_backward(real *dx, const real *dy, const real *derivative, size_t n);

@@ -37,7 +37,18 @@ static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size
                               const real *a, const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
     const Operand left = {a, stride, FORM_REAL}, right = {b, stride, FORM_REAL};
-    matmul_product(&(Product){op_a, op_b, s, s, k, left, right, rounds, false, s, alpha, LOWER_C, 0, NULL}, c);
+    const Product product = {.op_a = op_a,
+                             .op_b = op_b,
+                             .m = s,
+                             .n = s,
+                             .k = k,
+                             .a = left,
+                             .b = right,
+                             .rounds = rounds,
+                             .ldc = s,
+                             .alpha = alpha,
+                             .triangle = LOWER_C};
+    matmul_product(&product, c);
     for (size_t block = 0; block < s; block += BLOCK)
         for (size_t i = block + 1; i < s; i++)
             for (size_t j = block; j < block + BLOCK && j < i; j++) c[j * s + i] = c[i * s + j];
@@ -80,9 +91,16 @@ static void apply(const Whole *o, real alpha, const real *p, real identity, real
     for (size_t i = 0; i < o->rows && identity != 0; i++)
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * identity * o->x[i * o->columns + j];
     const Operand x = {o->x, o->columns, FORM_REAL}, square = {p, o->s, FORM_REAL};
-    matmul_product(&(Product){PLAIN, PLAIN, o->rows, o->columns, o->s, o->tall ? x : square, o->tall ? square : x,
-                              o->rounds, true, ldy, alpha, WHOLE, 0, NULL},
-                   y);
+    const Product product = {.m = o->rows,
+                             .n = o->columns,
+                             .k = o->s,
+                             .a = o->tall ? x : square,
+                             .b = o->tall ? square : x,
+                             .rounds = o->rounds,
+                             .accumulate = true,
+                             .ldc = ldy,
+                             .alpha = alpha};
+    matmul_product(&product, y);
 }
 
 /* y += alpha times the X after all iterations, each of which rounds the last X anew: Q - A I is the rounded operand. */

@@ -215,11 +215,11 @@ static void plain_relu_backward(real *dx, const real *dy, const real *x, size_t 
 }
 
 /* The functions of each value of model.activation. */
+#define FUNCTIONS(VALUE, name) {plain_##name##_forward, plain_##name##_backward},
 static const struct {
     void (*forward)(real *y, const real *x, size_t n);
     void (*backward)(real *dx, const real *dy, const real *x, size_t n);
-} ACTIVATIONS[] = {[ACTIVATION_GELU] = {plain_gelu_forward, plain_gelu_backward},
-                   [ACTIVATION_RELU] = {plain_relu_forward, plain_relu_backward}};
+} ACTIVATIONS[] = {ACTIVATION_TABLE(FUNCTIONS)};
 
 /* --- Logits: logits_tv = x_t . W_v, a linear layer with weight W^T and no bias; logits (T,V), x (T,C), W (V,C). With
    tied embeddings, W is the token embedding. */
@@ -412,7 +412,7 @@ static void decoder_backward(const Sequence *s, const int32_t *tokens, const int
 double plain_pass(Plain *plain, const Batch *batch, const Pass *pass) {
     Model *m = plain->model;
     const size_t T = batch->T;
-    const Range sequences = pass->division ? pass->division->sequences : (Range){0, batch->B};
+    const Range sequences = pass_sequences(batch, pass);
     m->targets = batch_targets(batch);
     const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)m->targets) : 0;
 #pragma omp parallel for num_threads((int)m->threads)
@@ -432,6 +432,7 @@ double plain_pass(Plain *plain, const Batch *batch, const Pass *pass) {
         if (pass->with_backward) add_scaled(m->gradients, 1, s->dW, m->tensors.flat);
         else m->correct += cross_entropy_correct(s->a.logits, batch->targets + b * T, T, m->shape.V);
     }
+    if (pass->losses) pass->losses[0] += sum;
     return sum;
 }
 
@@ -463,7 +464,7 @@ static Arrays lay_out_arrays(const ModelShape *m, Arena *arena) {
 
 /* Lays out all arrays in the arena. While the arena has no memory, this measures how much they need
    (base/memory.h). */
-static void lay_out(Plain *plain) {
+static void take_sequences(Plain *plain) {
     const Model *m = plain->model;
     const ModelShape *shape = &m->shape;
     Arena *arena = &plain->arena;
@@ -480,7 +481,7 @@ static void lay_out(Plain *plain) {
 
 void plain_make(Plain *plain, Model *model) {
     *plain = (Plain){.model = model};
-    lay_out(plain);
+    take_sequences(plain);
     arena_allocate(&plain->arena, "the plain engine's activations and gradients");
-    lay_out(plain);
+    take_sequences(plain);
 }

@@ -16,14 +16,13 @@ typedef struct {
 } Plain;
 
 /* Allocates the memory for the model's batches: each sequence has activations, attention weights and gradients of all
-   parameters. `model`, whose divisor is read at every pass, must outlive it. Missing memory is an error of status
-   STATUS_FAILED. */
+   parameters. `model`, whose divisor is read at every pass, must outlive it. */
 void plain_make(Plain *plain, Model *model);
 
 /* Does what model_pass does, in loops, on the parameters, gradients and losses of the model. It does not use the
    model's activations. The batch has targets. It ignores `training`, since it has no dropout, and must not get
-   `cached`; a division has one shard. The bits are the same for any number of threads, because every sequence has
-   separate gradients, which are added up in the order of the sequences. */
+   `cached`; it computes one shard at a time. The bits are the same for any number of threads, because every sequence
+   has separate gradients, which are added up in the order of the sequences. */
 double plain_pass(Plain *plain, const Batch *batch, const Pass *pass);
 
 /* After a pass: the logits (T,V) of sequence b. */

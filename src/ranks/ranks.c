@@ -128,7 +128,7 @@ void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t ow
 
 void ranks_same(const char *what, const char *text) {
     static char all[RANKS_MAX][TEXT_BYTES];
-    char others[256] = "";
+    char group[256] = "";
     int different = 0, first = 0;
     memset(all[self], 0, sizeof *all);
     strncpy(all[self], text, sizeof *all - 1);
@@ -136,9 +136,9 @@ void ranks_same(const char *what, const char *text) {
     for (int r = count; r-- > 1;)
         if (strcmp(all[r], all[0]) != 0) first = r, different++;
     for (int r = first; r > 0 && r < count; r++)
-        if (strcmp(all[r], all[0]) != 0) text_append(others, sizeof others, "%s%d", *others ? ", " : "", r);
+        if (strcmp(all[r], all[0]) != 0) text_append(group, sizeof group, "%s%d", *group ? ", " : "", r);
     if (different > 0)
-        runtime_error("rank%s %s: %s is %s, and that of rank 0 is %s", different == 1 ? "" : "s", others, what,
+        runtime_error("rank%s %s: %s is %s, and that of rank 0 is %s", different == 1 ? "" : "s", group, what,
                       all[first], all[0]);
 }
 #endif

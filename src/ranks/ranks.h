@@ -36,7 +36,7 @@ size_t ranks_index(void);
 size_t ranks_here(void);
 
 /* Raises an error on all ranks unless `text` is the same on all of them; its first 127 bytes count. The error names the
-   ranks whose `what` differs from that of rank 0. */
+   ranks whose `what` differs from rank 0's. */
 void ranks_same(const char *what, const char *text);
 
 /* Sends cache lines to another rank, and receives lines from it. That rank calls this function with the two numbers

@@ -1,4 +1,4 @@
-/* The sum over shards, as a tree. The lowest levels are those of shards that are computed at the same time. The next
+/* The sum over shards, as a tree. The lowest levels are of shards that are computed at the same time. The next
    ones are added as shards end, the upper levels when the ranks exchange their sums. Threads share each sum of two
    arrays, entry by entry, so their number changes no bit. */
 #include "ranks/shards.h"
@@ -35,7 +35,7 @@ static Range segment_of(const Shards *s, size_t rank, size_t stride) {
 
 static size_t scalar_lines(const Shards *s) { return (MAXIMA + s->maxima) / SCALARS + 1; }
 
-static void lay_out(Shards *s) {
+static void take_sums(Shards *s) {
     for (size_t i = 1; i < s->at_once; i++) s->gradients[i] = arena_take(&s->arena, s->n, sizeof(real));
     for (size_t level = 0; level < levels(s); level++)
         s->held[level].gradients = arena_take(&s->arena, s->n, sizeof(real));
@@ -46,19 +46,19 @@ static void lay_out(Shards *s) {
 
 void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads) {
     const size_t ranks = ranks_count(), own = shards / ranks;
-    *s = (Shards){.own = own, .n = n, .maxima = maxima, .threads = threads, .gradients = {gradients}};
+    *s = (Shards){.first = ranks_index() * own,
+                  .own = own,
+                  .n = n,
+                  .maxima = maxima,
+                  .threads = threads,
+                  .gradients = {gradients}};
     s->at_once = at_once < own ? at_once : own;
     if (shards % ranks != 0)
         usage_error("train.shards = %zu are not divided among %zu ranks: start 1, 2, 4 ... %zu of them", shards, ranks,
                     shards);
-    lay_out(s);
+    take_sums(s);
     arena_allocate(&s->arena, "the gradients of shards");
-    lay_out(s);
-}
-
-Range shards_sequences(const Shards *s, size_t first, size_t B) {
-    const size_t each = B / (ranks_count() * s->own), begin = (ranks_index() * s->own + first) * each;
-    return (Range){begin, begin + s->at_once * each};
+    take_sums(s);
 }
 
 /* sum (n) += other (n) */
@@ -106,7 +106,7 @@ static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
     return sum[LOSS];
 }
 
-/* Adds the lowest levels: all gradients and losses to those of the first shard. */
+/* Adds the lowest levels: all gradients and losses to the first shard's. */
 static double add_lowest(Shards *s) {
     for (size_t stride = 1; stride < s->at_once; stride *= 2)
         for (size_t i = 0; i < s->at_once; i += 2 * stride) {

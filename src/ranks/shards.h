@@ -15,13 +15,10 @@ typedef struct {
     double loss;
 } ShardSum;
 
-enum {
-    SHARD_LEVELS = 16,      /* 2^16 shards: the largest batch */
-    SHARDS_AT_ONCE_MAX = 4, /* a power of two */
-};
+enum { SHARD_LEVELS = 16 }; /* 2^16 shards: the largest batch */
 
 typedef struct {
-    size_t own;                          /* shards of this rank */
+    size_t first, own;                   /* shards of this rank: the number of the first in a batch, and how many */
     size_t at_once;                      /* how many of them are computed at the same time */
     size_t n, maxima, threads;           /* arguments of shards_make */
     real *gradients[SHARDS_AT_ONCE_MAX]; /* (at_once, n) */
@@ -32,19 +29,15 @@ typedef struct {
     Arena arena;     /* of the arrays above */
 } Shards;
 
-/* Makes `gradients` the first array of s->gradients. Allocates its other arrays, those of sums that wait (at most one
-   per level of the tree), and those for the exchange with other ranks. Gradients have n numbers (whole cache lines).
+/* Makes `gradients` the first array of s->gradients. Allocates its other arrays, arrays for sums that wait (at most one
+   per level of the tree), and for the exchange with other ranks. Gradients have n numbers (whole cache lines).
    at_once is a power of two up to SHARDS_AT_ONCE_MAX; if this rank has fewer shards, it is their number. A number of
-   ranks that does not divide the number of shards is an error of status STATUS_USAGE. */
+   ranks that does not divide the number of shards is an error. */
 void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads);
 
-/* Returns the sequences, in a batch of B, of at_once of this rank's shards, from `first` on. */
-Range shards_sequences(const Shards *s, size_t first, size_t B);
-
-/* Ends at_once shards, from `first` on. Shards end in order, from 0. s->gradients has the gradients of each, added up
-   from zero, and s->losses its sum of losses, which becomes zero again. The arrays of s->gradients may change places
-   with others. After the last shard, when all ranks have ended their shards, s->gradients[0] has the sum over all
-   shards, and maxima (maxima) the largest values of all ranks, where NaN counts as the largest. If
-   there are several ranks, they have agreed on a signal to end on (interrupt_agree). The function then returns the sum
-   of all losses. */
+/* Ends at_once shards, from `first` on, in order from 0: s->gradients has the gradients of each, added up from zero,
+   and s->losses its sum of losses, which becomes zero again. Buffers are swapped: read s->gradients again. After the
+   last shard, s->gradients[0] has the sum over all shards and ranks, and maxima (maxima) the largest values, where NaN
+   counts as the largest. Ranks have then agreed on a signal to end on (interrupt_agree), and the sum of all losses is
+   returned. */
 double shards_end(Shards *s, size_t first, real *maxima);

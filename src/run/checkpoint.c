@@ -76,11 +76,12 @@ static void check_numbers(const SafetensorsFile *file, const ArrayList *list) {
 /* Returns whether a key must have the value of the checkpoint when a run is resumed. All must, except a few that do
    not change what is trained, or what is measured at a step. */
 static bool must_match(const char *key) {
-    static const char *const free_keys[] = {"data.corpus",  /* the text may move; run.json has its fingerprint */
-                                            "train.engine", /* both engines compute the same, to rounding */
-                                            "train.steps",  "log.out", "log.checkpoint_every", "log.page_model"};
-    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
-        if (strcmp(key, free_keys[i]) == 0) return false;
+    static const char *const keys_that_may_change[] = {
+        "data.corpus",  /* the text may move; run.json has its fingerprint */
+        "train.engine", /* both engines compute the same, to rounding */
+        "train.steps",  "log.out", "log.checkpoint_every", "log.page_model"};
+    for (size_t i = 0; i < sizeof keys_that_may_change / sizeof *keys_that_may_change; i++)
+        if (strcmp(key, keys_that_may_change[i]) == 0) return false;
     return true;
 }
 
@@ -129,7 +130,7 @@ static void check_keys(const char *path, const char *version, const Json *config
 
 /* Compares the config that the checkpoint was made with, key by key, with config.ini. A key that the checkpoint lacks
    had its default: the version that wrote it had no such key. */
-static void check_config(const Run *run, const char *path, const Json *config) {
+static void compare_config(const Run *run, const char *path, const Json *config) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const char *key = config_key_name(i), *then = js_as_text(js_get(config, key));
         char now[CONFIG_VALUE_MAX], initial[CONFIG_VALUE_MAX];
@@ -161,7 +162,7 @@ static RunState read_state(const Run *run, const SafetensorsFile *file) {
         usage_error("%s is damaged: \"seconds\" in its state is not a duration", path);
     for (size_t i = 0; i < LOG_COUNT; i++) s.log_size[i] = whole_number(path, logs, LOG_NAMES[i]);
     check_keys(path, js_as_text(js_get(state, "version")), config);
-    check_config(run, path, config);
+    compare_config(run, path, config);
     return s;
 }
 

@@ -52,7 +52,7 @@ static void close_logs(void *block) {
 }
 
 static Logs *make_logs(const Directory *directory) {
-    Logs *l = memory_make_undone(sizeof *l, close_logs, "the logs");
+    Logs *l = memory_make_with_undo(sizeof *l, close_logs, "the logs");
     l->directory = directory;
     return l;
 }

@@ -76,7 +76,7 @@ Logs *logs_start(const Directory *directory);
 /* Starts logs on streams of the caller, which are closed when the logs are released. */
 Logs *logs_start_on(FILE *const file[LOG_COUNT]);
 /* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be a header and the rows of
-   all steps before `step` and of no others. If they are not, or cannot be read, raises an error of status STATUS_USAGE.
+   all steps before `step` and of no others. If they are not, or cannot be read, raises an error.
    Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only after
    run.json says that the run continues. */
 Logs *logs_resume(const Directory *directory, size_t step, const size_t size[LOG_COUNT]);

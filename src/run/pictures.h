@@ -24,7 +24,7 @@ void picture_model(const Config *const *configs, size_t count, char *out, size_t
 /* Returns the validation losses of a run as a curve, which has no label yet. */
 Series picture_losses(const char *directory);
 /* Makes thin lines of losses to compare with, from step 0 to `last`, and returns their number: for a text the losses of
-   n-gram tables, for recall those of guessing and of right answers (data/recall.h). */
+   n-gram tables, for recall the losses of guessing and of right answers (data/recall.h). */
 size_t picture_levels(const Config *config, const double ngrams[NGRAM_ORDERS], double last,
                       Series levels[NGRAM_ORDERS]);
 

@@ -35,7 +35,7 @@ void run_describe(Run *run, const Model *model, const char *command_line) {
     Json *d = run->description = run_description(command_line, model->threads);
     corpus_fingerprint(&run->corpus, fingerprint);
     if (ranks_count() > 1) js_set(d, "ranks", js_size(ranks_count()));
-    js_set(d, "products", js_text(matmul_kernels(model->shape.attention.bf16)));
+    js_set(d, "products", js_text(matmul_kernels(model->shape.attention.rounds)));
     js_set(d, "blas_core", js_text(matmul_core()));
     js_set(d, "blas_build", js_text(matmul_build()));
     js_set(d, "name", js_text(run->config.name));
@@ -98,7 +98,7 @@ void run_resumed(const Run *run, const Model *model, size_t step, const char *co
     js_set(d, "result", js_text("running"));
     progress_message(progress, "resuming %s in %s at step %zu of %zu", run->config.name, run->directory, step,
                      run->config.train.steps);
-    note_differences(d, model->shape.attention.bf16, run->threads, model->threads, progress);
+    note_differences(d, model->shape.attention.rounds, run->threads, model->threads, progress);
     run_description_save(d, run->locked);
 }
 
@@ -268,7 +268,7 @@ void run_compare(const Run *run, const Model *model, size_t step) {
     char value[CONFIG_VALUE_MAX];
     if (ranks_count() == 1) return;
     ranks_same("the version", SQRTDK_VERSION);
-    ranks_same("the kernel of products", matmul_kernels(model->shape.attention.bf16));
+    ranks_same("the kernel of products", matmul_kernels(model->shape.attention.rounds));
     if (!matmul_is_own()) ranks_same("the core of OpenBLAS", matmul_core());
     for (size_t key = 0; key < config_key_count(); key++) {
         config_value_text(&run->config, key, value, sizeof value);

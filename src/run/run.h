@@ -13,7 +13,7 @@
 
 typedef struct {
     char directory[RESULTS_PATH]; /* "" until it is made or opened */
-    Config config;                /* its name is that of the config the run was started with */
+    Config config;                /* as it was when the run was started, name included */
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
     const Directory *locked;   /* the directory to write; NULL if the run is only read, or another process writes it */
@@ -44,19 +44,19 @@ void run_count_ngrams(Run *run);
 void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);
 /* Makes the directory of a new run (see results_make) with config.ini, vocab.json, checkpoint/ and attention/. The run
    must have its config and its text. If several processes train the run (ranks/ranks.h), only the first makes and
-   writes the directory. What writes a run returns at once in the others, whose run has no locked directory. */
+   writes the directory. On other ranks `locked` is NULL and every writer does nothing. */
 void run_create(Run *run, const char *out, bool force);
 /* Writes run.json, with result "running", and a line to `progress`. Call it when the logs have their headers and there
    is a checkpoint, so that a directory with run.json can be resumed. */
 void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);
-/* run_describe makes run->description, the entries of run.json at the start of a run. run_describe_end adds those of
-   its end. error NULL: none. */
+/* run_describe makes run->description, the entries of run.json at the start of a run. run_describe_end adds the
+   entries of its end. error NULL: none. */
 void run_describe(Run *run, const Model *model, const char *command_line);
 void run_describe_end(const Run *run, const RunState *state, const char *result, const char *error);
 
 /* Opens the directory of an existing run, with `overrides` ("section.key=value") for its config. `exclusive` excludes
    other processes until the run is released. A damaged directory, a process that writes there, and the directory of a
-   sweep are errors of status STATUS_USAGE. Loads neither the vocabulary nor the text nor the parameters. */
+   sweep are errors. Loads neither the vocabulary nor the text nor the parameters. */
 void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive);
 /* Loads the vocabulary of an opened run, unless it is loaded. */
 void run_load_vocabulary(Run *run);
@@ -64,7 +64,7 @@ void run_load_vocabulary(Run *run);
  * run.json. */
 void run_load_corpus(Run *run);
 /* Loads the vocabulary of an opened run and makes its model, without gradients, for up to `max_batch` sequences at a
-   time (0: train.batch), with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
+   time (0: train.batch), with the parameters of its last checkpoint. */
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 
 /* run_compare raises an error unless all processes that train the run have the same version, kernels, config and text,
@@ -81,8 +81,7 @@ void run_resumed(const Run *run, const Model *model, size_t step, const char *co
    STATUS_OK. */
 void run_ended(const Run *run, const RunState *state, int signal, Error failure);
 
-/* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the vocabulary of the text. Raises
-   the errors of corpus_load. */
+/* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the vocabulary of the text. */
 Corpus config_corpus(const Config *config, const Vocabulary *vocabulary);
 /* Writes a config as a file. */
 void config_save(const Config *config, const Directory *directory, const char *name);
@@ -93,7 +92,7 @@ void description_config(const Json *d, const char *directory, Config *config, co
 /* Adds an entry about this process to `resumed` of a run's or a sweep's run.json `d`, and returns it. */
 Json *description_resumed(Json *d, const char *command_line);
 /* Checks that `text`, of `path`, is the text that the run or sweep in `directory`, whose run.json is `d`, was trained
-   on. Any other text is an error of status STATUS_USAGE. */
+   on. Any other text is an error. */
 void description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text);
 /* Checks that the logs of a finished or diverged run are unchanged, by their hash in run.json. If not, raises an error
    of status STATUS_USAGE that names them. */

@@ -22,8 +22,7 @@ typedef struct {
 typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
 
 enum { CANVAS_SIDE = 8192 };
-/* Makes a white picture of `width` x `height` units; each side has 1 to CANVAS_SIDE pixels, or an error of status
-   STATUS_FAILED is raised. */
+/* Makes a white picture of `width` x `height` units; each side has 1 to CANVAS_SIDE pixels, or an error is raised. */
 Canvas canvas_make(int width, int height, int scale);
 
 void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height,

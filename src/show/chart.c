@@ -124,7 +124,7 @@ static void lay_out_labels(Layout *layout, const Chart *chart) {
 }
 
 /* Computes the layout. The axes cover all points that are shown. Without any, both run from 0 to 1. */
-static Layout lay_out(const Chart *chart) {
+static Layout layout_of(const Chart *chart) {
     double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY, widest = 0, widest_label = 0;
     char text[TICK_TEXT];
     for (const Series *s = chart->series; s < chart->series + chart->count; s++) {
@@ -205,7 +205,7 @@ static void draw_series(Canvas *canvas, const Layout *layout, const Series *seri
 
 void chart_save(const Chart *chart, const Directory *directory, const char *name) {
     const size_t mark = memory_mark();
-    const Layout layout = lay_out(chart);
+    const Layout layout = layout_of(chart);
     Canvas canvas = canvas_make(CHART_WIDTH, CHART_HEIGHT, chart->print ? 2 : 1);
     draw_axes(&canvas, chart, &layout);
     if (layout.empty)

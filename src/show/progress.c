@@ -15,7 +15,7 @@
 static void wipe(void *progress) { progress_clear(progress); }
 
 Progress *progress_make(FILE *stream, bool quiet) {
-    Progress *p = memory_make_undone(sizeof *p, wipe, "the progress line");
+    Progress *p = memory_make_with_undo(sizeof *p, wipe, "the progress line");
     *p = (Progress){.stream = stream,
                     .quiet = quiet,
                     .terminal = isatty(fileno(stream)) && terminal_is_capable(),

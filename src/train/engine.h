@@ -2,8 +2,8 @@
    (model/transformer.h) or the plain one (plain/plain.h). Both work on the parameters, gradients and losses of one
    model, so optimizer and checkpoints do not depend on the engine; sampling and everything that shows attention uses
    the fast one. Then the two halves of a training step, its gradients and its update, as everything that trains calls
-   them. Shards, slices and passes are defined in model/transformer.h and ranks/shards.h; a newcomer may read "shard" as
-   half of a batch. */
+   them. Shards, slices and passes are defined in model/transformer.h and ranks/shards.h. By default a shard is half of
+   a batch. */
 #pragma once
 
 #include "data/corpus.h"
@@ -17,12 +17,10 @@ typedef struct {
     EngineKind kind;
     Plain plain;               /* for ENGINE_PLAIN; else empty */
     Shards shards;             /* the shards of a step, and the sum of their gradients */
-    size_t slice_size;         /* the most sequences of a shard that a slice has */
     int32_t *tokens, *targets; /* (max_batch, T): for training, evaluation or sampling, whichever is in progress */
 } Engine;
 
-/* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. Raises the
-   errors of shards_make. */
+/* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. */
 void engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model);
 
 /* Makes a pass by the engine: model_pass or plain_pass. */

@@ -43,7 +43,7 @@ static void add_matrices(Optimizer *o, const Tensor *t) {
     }
 }
 
-static void lay_out(Optimizer *o) {
+static void take_moments(Optimizer *o) {
     o->m = arena_take(&o->arena, o->flat, sizeof(real));
     o->v = row_of(o)->moments == 1 ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
     o->partial_sums = arena_take(&o->arena, partial_count(o->flat), sizeof(double));
@@ -55,9 +55,9 @@ void optimizer_make(Optimizer *o, const Config *config, const TensorTable *tenso
     o->matrices = memory_make(size_mul(COLUMN_BLOCKS_MAX, tensors->count), sizeof *o->matrices, "Muon's matrices");
     for (size_t i = 0; i < tensors->count; i++)
         if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
-    lay_out(o);
+    take_moments(o);
     arena_allocate(&o->arena, "the optimizer's moments");
-    lay_out(o);
+    take_moments(o);
 }
 
 double learning_rate(const Config *config, size_t step) {

@@ -17,7 +17,7 @@ size_t training_memory(const Engine *e, const Optimizer *optimizer) {
     const Model *m = e->model;
     return m->parameter_arena.capacity + m->activation_arena.capacity + e->plain.arena.capacity +
            e->shards.arena.capacity + optimizer->arena.capacity +
-           m->threads * matmul_buffer_bytes(m->shape.attention.bf16);
+           m->threads * matmul_buffer_bytes(m->shape.attention.rounds);
 }
 
 void training_memory_check(size_t bytes) {
@@ -98,7 +98,7 @@ static void print_corpus(const Lines *l, const Run *run) {
 static void print_scores(const Lines *l, const ModelShape *s, const Config *config, double measured) {
     char text[320], shown[40] = "";
     config_scores_title(config, 0, text, 256);
-    text_append(text, sizeof text, ", that is multiplied by %.6g%s", (double)s->attention.multiplier,
+    text_append(text, sizeof text, ", that is multiplied by %.6g%s", 1 / s->attention.divisor,
                 s->attention.learned == LEARNED_NO && !config->attention.switch_step ? "" : " at the start");
     say_wrapped(l, "attention", text);
     if (!isnan(measured)) snprintf(shown, sizeof shown, ", %.3g measured", measured);
@@ -132,7 +132,7 @@ void print_summary(Progress *to, const char *mark, const Trainer *t, double meas
     SAY(l, "machine", "%s%zu thread%s on %s;", ranks, model->threads, model->threads == 1 ? "" : "s", cpu);
     const bool refused = cpu_has_tiles() && cpu_level() < CPU_AMX_BF16;
     if (t->engine.kind == ENGINE_PLAIN) SAY(l, "", "%s", "forward and backward pass by the plain engine, in loops");
-    else if (s->attention.bf16) {
+    else if (s->attention.rounds) {
         const char *kernels = matmul_kernels(true),
                    *slow = strstr(kernels, "emulated") ? ", several times slower than fp32" : "";
         SAY(l, "", "products of bf16: %s%s%s", kernels, refused ? " (Linux refuses AMX)" : "", slow);

@@ -1,0 +1,93 @@
+/* A thread's part of a batch, and the operations that it performs (operations.c). An operation op_NAME calls NAME of
+   ops/ or of attention.h (op_residual_*: dropout_rows; op_hidden_*: linear.h and activation.h; op_unembedding_*:
+   linear.h) and adds its time to the profile. transformer.c lists the operations in the order of the network.
+   Included only by operations.c and transformer.c. */
+#pragma once
+
+#include "model/transformer.h"
+
+/* A thread's part of a batch: its rows of a slice of a shard. */
+typedef struct {
+    Model *m;
+    const Batch *batch;
+    const Pass *pass;
+    real loss_weight;      /* the weight of each target's loss in the loss that is differentiated */
+    Range sequences;       /* of each shard: those in the slice, counted from the shard's first */
+    size_t id, count;      /* the thread's number in its shard, and the shard's number of threads */
+    real *gradients;       /* of parameters: its shard's, which these threads sum together */
+    size_t batch_row;      /* Batch row stored in array row 0. */
+    Range shard_rows;      /* its shard's rows of the arrays, over which gradients of parameters are summed */
+    Range rows;            /* the rows that it computes */
+    Range pairs;           /* its (sequence, head) pairs */
+    bool splits_sequences; /* the threads split sequences, so attention reads rows of other threads */
+} Part;
+
+/* Returns whether the slice is the first whose gradients are added up. */
+static inline bool begins(const Part *p) { return p->pass->zero_gradients && p->sequences.begin == 0; }
+
+/* The columns of a parameter's gradient that this thread computes, in whole cache lines, of which a narrow model has
+   fewer than there may be threads. So of two gradients that are computed one after the other, the second one's columns
+   (`from_the_middle`) begin with the other half of the threads. */
+static inline Range columns_of(const Part *p, size_t columns, bool from_the_middle) {
+    return range_split(columns, CACHE_LINE, (p->id + (from_the_middle ? p->count / 2 : 0)) % p->count, p->count);
+}
+
+/* Starts the clock of this thread, which runs on from operation to operation. */
+void start_clock(const Part *p);
+/* Counts the time since the last operation ended for `op`. */
+void end_operation(const Part *p, PassOperation op);
+
+/* Packs this thread's share of the weights, before the first slice of a pass. */
+void op_pack_weights(const Part *p);
+
+/* The sites of dropout: the embeddings, then three per layer. */
+typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_OUTPUT, DROPOUT_MLP_OUTPUT } DropoutSite;
+
+/* The forward pass, on this thread's rows; each operation overwrites its output. `role` is the weight's, in the layer
+   of the output; its bias is role + 1.
+
+       op_embedding_forward       x = dropout(wte[token] + wpe[position])
+       op_layernorm_forward       ln.y = LN(x)
+       op_linear_forward          y = x W + b
+       op_attention_forward       att from the layer's queries, keys and values
+       op_hidden_forward          fc = x W + b, act = activation(fc); if a backward pass follows, fc becomes the
+                                  derivative
+       op_residual_forward        res = x + dropout(proj)
+       op_unembedding_forward     logits = x W^T, W the token embedding when tied
+       op_cross_entropy_forward   the loss of every position; the logits become exp(z - max) */
+void op_embedding_forward(const Part *p, const Activation *x);
+void op_layernorm_forward(const Part *p, const LayerNorm *ln, const Activation *x, TensorRole role);
+void op_linear_forward(const Part *p, const Activation *y, const Activation *x, TensorRole role);
+void op_attention_forward(const Part *p, const Activation *att);
+void op_hidden_forward(const Part *p, const Activation *act, const Activation *fc, const Activation *x);
+void op_residual_forward(const Part *p, const Activation *res, const Activation *x, const Activation *proj,
+                         DropoutSite site);
+void op_unembedding_forward(const Part *p, const Activation *x);
+void op_cross_entropy_forward(const Part *p);
+
+/* The gradients of activations, on this thread's rows; each operation overwrites the gradient of its input. A residual
+   connection res = x + f(x) hands the gradient of res to f (op_residual_backward) and to x: the operation that ends f's
+   backward pass gets res as `residual` and adds its gradient to the gradient of x. NULL: there is no residual
+   connection. */
+void op_cross_entropy_backward(const Part *p);
+void op_unembedding_backward_input(const Part *p, const Activation *x);
+void op_layernorm_backward_input(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role,
+                                 const Activation *residual);
+void op_linear_backward_input(const Part *p, const Activation *x, const Activation *y, TensorRole role,
+                              const Activation *residual);
+void op_attention_backward(const Part *p, const Activation *att);
+/* Measures the gradients of attention in this thread's rows, if the pass asks for it (query_norms). */
+void op_attention_measure(const Part *p, const Activation *att);
+void op_hidden_backward(const Part *p, const Activation *fc, const Activation *proj);
+void op_residual_backward(const Part *p, const Activation *res, const Activation *proj, DropoutSite site);
+void op_embedding_backward(const Part *p, const Activation *x); /* through dropout, in place */
+
+/* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
+   operations after a barrier. Each adds to the parameters' gradients, except that op_linear_backward_weight overwrites
+   the weight's if the slice begins. */
+void op_unembedding_backward_weight(const Part *p, const Activation *x);
+void op_layernorm_backward_weight(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role);
+void op_linear_backward_weight(const Part *p, const Activation *x, const Activation *y,
+                               TensorRole role); /* and of the bias */
+void op_attention_parameters_backward(const Part *p, const Activation *att);
+void op_embedding_backward_weight(const Part *p, const Activation *x);
