@@ -164,7 +164,7 @@ function open_lanes() {
     state.chosen ??= {layer: state.layer, head: state.head};
     Object.assign(data, {kind: "runs", title: "live", why: "", notes: [], ngram_losses: training.lanes[0].baselines, opens_at: -1,
         runs: training.lanes.map(lane => lane.run), settings: training.lanes.map(lane => lane.setting)});
-    say("Press Space to train, and again to pause. A divisor that is moved holds from the next step on.");
+    say("Press train, or Space.");
     read_runs();
     show_attention();
     if (text.typed !== null) read_typed();
@@ -205,8 +205,9 @@ function run_or_pause() {
     if (training.lanes.every(lane => lane.done)) return say("All steps are done: start again makes new models.");
     for (const lane of training.lanes) lane.waits = undefined;
     training.running = !training.running;
-    if (!training.running) end();
-    else tell({do: "run"});
+    if (training.running) tell({do: "run"});
+    else end();
+    say(training.running ? "Space pauses. A divisor can be moved while its model learns." : "Paused, and the page is of these models. Space goes on.");
     show_buttons();
 }
 /* Divides by another number from the lane's next step on. */
@@ -254,7 +255,6 @@ $("buttons").append(button("train", "train it yourself", () => start(true)), but
     }), button("settings-shown", "settings", () => { $("choices").hidden = !$("choices").hidden; }));
 $("presets").append(...live_parts.presets.map(({id, name, says}) => el("li", {}, el("a", {href: `#preset=${id}`}, name), `: ${says}`)));
 $("config").value = live_parts.presets[0].config;
-$("cores").textContent = navigator.hardwareConcurrency < ARMS.length ? `Four models share ${plural(navigator.hardwareConcurrency, "processor")}.` : "";
 $("file").addEventListener("change", read_file);
 control("rate", () => {
     $("rate-value").textContent = short(rate_factor(), 3);

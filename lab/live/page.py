@@ -14,7 +14,7 @@ from pathlib import Path
 LIVE = Path("lab/live")
 QUESTION = "Why divide by √d_k?"
 SAYS = ("Four models learn the same text. They are equal but for one number, the divisor of their attention scores. "
-        "Press Space.")
+        "Press play, or Space.")
 QUICK = "configs/demo.ini"
 # A preset: the name of its link, its own name, what it shows, a config, and keys that replace the config's.
 PRESETS = [("quick", "quick", "d_model 48, two heads of d_k 64", QUICK, {}),

@@ -223,7 +223,7 @@ function listen() {
             state.chosen = {layer: state.layer, head: state.head};
         });
     $("play").addEventListener("click", () => source.play());
-    $("matrix").append(save_buttons("attention", () => matrix.svg, matrix_rows, caption));
+    $("heads").before(save_buttons("attention", () => matrix.svg, matrix_rows, caption));
     less_motion.addEventListener("change", stop);
     addEventListener("pageshow", update); /* a browser may have put back older values */
     document.addEventListener("keydown", play_by_key);

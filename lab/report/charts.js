@@ -1,7 +1,7 @@
 /* Charts. One is {title, how, name (of its files), x, y (words of the axes), at (what stands before the x that is read;
    else x), first (the x that is read first), series, log_y, limit (values above it are drawn at the edge), log_x, least
    (of the range of the y axis), height, small, levels: [{label, y}], thin lines to compare with, marks: a function that
-   gives [{x, now}], upright lines, of which `now` is where the reader is}; a series {label, color, dash, points,
+   gives [{x, now}], upright lines, of which `now` is where the reader is, covers: whether what comes after it is covered}; a series {label, color, dash, points,
    band: [[x, low, high]], pale, dots}. */
 let drawings = []; /* a function for each chart of the page, which draws it as wide as its column is */
 /* The colour of a curve, chosen for white paper, and for a dark page the same, lighter. */
@@ -88,6 +88,7 @@ function draw_chart(o, W, show) {
         "aria-label": `${o.title}; the arrow keys move along the curves`}), cursor = el("path", {class: "cursor"});
     draw_axes(svg, {...o, y: o.y && o.y + (log_y ? " (logarithmic)" : "")}, x, y, {W, H, left, right, top, bottom});
     svg.append(...draw_levels(levels, y, left, W - right), ...o.series.map(s => draw_series(s, x, y)),
+        ...o.covers ? [el("rect", {class: "later", x: x(now.x) + 4, y: 0, width: W, height: H - bottom - 1})] : [],
         ...marks.map(mark =>
             el("path", {class: mark.now ? "mark now" : "mark", d: `M${x(mark.x)} ${H - bottom}V${top}`})), cursor);
     let chosen = now || o.first ? nearest_of(stops, now?.x ?? o.first) : stops.length - 1;

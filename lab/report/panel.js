@@ -108,7 +108,7 @@ function make_panel_chart() {
     const pale = settings.length > SIDES ? [] : lines("train_loss", {pale: true, label: null});
     const validation = lines("val_loss", {dots: true}), starts = [...pale, ...validation].map(s => s.points[0]?.[1]).filter(finite);
     $("losses").replaceChildren();
-    panel_chart = chart($("losses"), {title: "Validation loss", name: "losses", x: "", y: "", height: 118, limit: 1.05 * Math.max(...starts),
+    panel_chart = chart($("losses"), {title: "Validation loss", name: "losses", x: "", y: "", height: 118, covers: true, limit: 1.05 * Math.max(...starts),
         series: [...pale, ...validation], marks: () => [...settings.flatMap(s => s.moves ?? []), {x: state.step, now: true}]});
 }
 let panel_chart = null;

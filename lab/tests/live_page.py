@@ -68,7 +68,7 @@ def plays(page):
     """The page opens at step 0 of a training that was recorded, with four models on one screen. Space plays it, and a
     sentence says what was seen."""
     page.equal(text(page, "title"), "Why divide by √d_k?", "the question")
-    page.check(text(page, "summary").endswith("Press Space."), text(page, "summary"))
+    page.check(text(page, "summary").endswith("Press play, or Space."), text(page, "summary"))
     page.equal(page.js("return [state.step, sides.length, all_steps.at(-1)]"), [0, 4, 1000], "how it opens")
     for name in ("1280x720", "1024x768"):
         size(page, *SIZES[name])
@@ -330,9 +330,8 @@ def teaches(page):
     """Does what the stops of the lesson say, and compares the figures that they name."""
     deviations, entropies = (f"return sides.map(side => side.a.{key})" for key in ("deviation", "entropy"))
     first = [page.js(deviations), page.js(entropies)]
-    stop(page, 1)
-    page.check(all(.75 < shown / said < 1.25 for shown, said in zip(first[0], (8, 1, .5, .13))), f"stop 1: {first[0]}")
-    says(page, stop(page, 2), "stop 2, entropies", first[1], 1)
+    says(page, stop(page, 1), "stop 1, deviations", first[0], 1)
+    says(page, stop(page, 2), "stop 2, entropies", first[1], 2)
     press(page, Keys.SPACE)
     wait(page, "state.step === 1000 && playing === null", 60)
     says(page, stop(page, 3), "stop 3, losses", losses(page), 2)
