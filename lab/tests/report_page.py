@@ -600,12 +600,12 @@ def curves(page, run):
     page.check(f"step {rows[1]['step']}" in page.text("#loss .legend"), "the second step by keyboard")
     saved = read_csv(page.saved("#loss [data-save$=csv]"))
     page.near([float(r["y"]) for r in saved if r["series"] == "validation"], [float(r["val_loss"]) for r in validated], 0, "loss.csv")
-    for part, name in (("#loss", "nats per character"), ("#attention .saves", "layer 0, head 0, step 30"), ("#training", "entropy")):
+    for part, name in (("#loss", "nats per character"), ("#attention > .saves", "layer 0, head 0, step 30"), ("#training", "entropy")):
         drawing = xml.parse(page.saved(f"{part} [data-save$=svg]")).getroot()
         page.equal(drawing.tag, "{http://www.w3.org/2000/svg}svg", "the root of an SVG")
         words = " ".join(e.text or "" for e in drawing.iter("{http://www.w3.org/2000/svg}text"))
         page.check(name in words.lower() or name in words, f"{name} in the SVG of {part}")
-    saved = read_csv(page.saved("#attention [data-save='attention.csv']"))
+    saved = read_csv(page.saved("#attention > .saves [data-save$=csv]"))
     steps, T = dict(snapshots(run)), page.js("return runs[0].snapshots.T")
     logged = steps[max(steps)]
     page.near([float(r["weight"]) for r in saved], [logged["weights"][q * T + k] for q in range(T) for k in range(q + 1)], 1e-4, "attention.csv")
