@@ -152,7 +152,9 @@ $(if $(filter ~ ~/%,$(PREFIX) $(DESTDIR)),$(error the shell has not replaced the
 FLAGS := $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LDLIBS) $(FONT)
 $(BUILD)/flags: WORDS := $(FLAGS)
 $(BUILD)/mpi/flags: WORDS := $(MPI_COMPILER)
-$(BUILD)/flags $(BUILD)/mpi/flags: $(if $(filter install,$(MAKECMDGOALS))$(SAME_FLAGS),,FORCE)
+$(BUILD)/flags: $(if $(filter install,$(MAKECMDGOALS))$(SAME_FLAGS),,FORCE)
+$(BUILD)/mpi/flags: FORCE
+$(BUILD)/flags $(BUILD)/mpi/flags:
 	@mkdir -p $(@D)
 	@echo $(call quoted,$(WORDS)) | cmp -s - $@ || echo $(call quoted,$(WORDS)) >$@
 
