@@ -424,6 +424,13 @@ fails 1 'cannot write.*: File too large' limited 16 ./train tiny.ini --quiet --o
 if [ "$(basename "$(dirname "$(readlink -f train)")")" = gcc ] && [ "$(uname)" = Linux ] && grep -qs avx2 /proc/cpuinfo; then # no sanitizer
     # shellcheck disable=SC2016 # expanded by the inner shell
     ends 0 timeout -k 1 30 sh -c 'ulimit -v 100000; exec "$@"' sh ./train tiny.ini --quiet --out narrow
+    # Of the stack of a thread its variables take 1.5 MB.
+    # shellcheck disable=SC2016
+    with_stack() { sh -c 'ulimit -s "$1"; shift; exec "$@"' sh "$@"; }
+    for stack in 100 200 400 800; do
+        refuses 1 'a thread has [0-9]+ KB of stack left, and may need 400' with_stack $stack ./train tiny.ini --out shallow --threads 2
+    done
+    ends 0 with_stack 2048 ./train tiny.ini --quiet --out shallow --threads 2
 fi
 without_messages() { "$@" 2>&-; }
 ends 0 without_messages ./train tiny.ini --out closed

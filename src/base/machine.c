@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <math.h>
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -157,6 +158,32 @@ size_t memory_of_machine(void) {
 
 /* The kernel hands over the name by which it found the file, so that no /proc is needed. For a program that was started
    from an open file, that name leads to no file, and /proc may have one. */
+/* Returns the bytes of stack that the calling thread has left. The variables of a thread are at the far end of its
+   stack, and the program has many. */
+static size_t own_stack_left(void) {
+    size_t size = SIZE_MAX;
+#ifdef __GLIBC__
+    pthread_attr_t attributes;
+    void *lowest;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return SIZE_MAX;
+    if (pthread_attr_getstack(&attributes, &lowest, &size) == 0)
+        size = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)lowest;
+    pthread_attr_destroy(&attributes);
+#endif
+    return size;
+}
+
+size_t stack_left(size_t threads) {
+    size_t least = SIZE_MAX;
+#pragma omp parallel num_threads((int)threads)
+    {
+        const size_t left = own_stack_left();
+#pragma omp critical
+        if (left < least) least = left;
+    }
+    return least;
+}
+
 char *program_path(void) {
     char *path = NULL;
 #ifdef __APPLE__

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "gemm/matmul.h"
 #include "model/transformer.h"
 
@@ -152,6 +153,7 @@ void model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
         usage_error(
             "the model is too large: batch * context, d_model, d_ff, 3 * heads * d_k and the vocabulary must each be at most %d",
             INT_MAX);
+    memory_check_stack(threads);
     m->tensors = tensors_make(shape);
     snprintf(what, sizeof what, "the table of %zu layers", shape->L);
     m->blocks = memory_make(shape->L, sizeof *m->blocks, what);
