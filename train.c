@@ -118,7 +118,7 @@ static const Verb train_verb = {
     .target = "CONFIG.ini",
     .what = "Trains a model and draws what it learned.",
     .options = TRAIN_OPTIONS,
-    .takes_set = true,
+    .settings_meant = config_settings_meant,
     .makes_runs = true,
     .by_ranks = true,
     .run = run_train,
@@ -132,7 +132,7 @@ static const Verb resume_verb = {
             "sweep it writes the table again. --set can change train.steps of a run, and\n"
             "nothing else. A run keeps its number of threads unless --threads is given.",
     .options = sweep_resume_options,
-    .takes_set = true,
+    .settings_meant = config_settings_meant,
     .by_ranks = true,
     .run = run_resume,
 };

@@ -68,11 +68,15 @@ refused <<'ROWS'
 2 | there is no verb tiny.ini: ./train --help lists the verbs | ./train help tiny.ini
 2 | there is no verb and no file evaluate: ./train --help lists the verbs | ./train evaluate runs/tiny
 2 | cannot read config frobnicate: .*; ./train --help lists the verbs$ | ./train frobnicate
-2 | no option --treads | ./train tiny.ini --treads 2
-2 | no option --steps .*; to set a key of the config: --set steps=10$ | ./train tiny.ini --steps 10
-2 | no option --steps=10 .*; to set a key of the config: --set steps=10$ | ./train tiny.ini --steps=10
-2 | no option --steps .*; to set a key of the config: --set steps=VALUE$ | ./train tiny.ini --steps --quiet
-2 | no option --steps here: ./train resume --help lists them; .* --set steps=10$ | ./train resume ours --steps 10
+2 | no option --steps .*; to set a key of the config: --set train.steps=10$ | ./train tiny.ini --steps 10
+2 | no option --steps=10 .*; to set a key of the config: --set train.steps=10$ | ./train tiny.ini --steps=10
+2 | no option --steps .*; to set a key of the config: --set train.steps=VALUE$ | ./train tiny.ini --steps --quiet
+2 | there is no option --treads here: ./train --help lists them$ | ./train tiny.ini --treads 2
+2 | there is no option --step here: ./train --help lists them$ | ./train tiny.ini --step 10
+2 | ; to set a key of the config: --set attention.scale_divisor=none$ | ./train tiny.ini --scale-divisor none
+2 | ; to set a key of the config: --set eval.every=10 or --set log.every=10$ | ./train tiny.ini --every 10
+2 | too many: "steps=10"; write --set train.steps=10 to set a key of the config$ | ./train tiny.ini steps=10
+2 | no option --steps here: ./train resume --help lists them; .* --set train.steps=10$ | ./train resume ours --steps 10
 2 | no option -x | ./train tiny.ini -x
 2 | no option --prompt | ./train tiny.ini --prompt a
 2 | no option --set | ./train eval directory --set train.steps=1
