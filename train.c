@@ -185,7 +185,7 @@ static void run_verb(Program *p, const Verb *verb) {
 
 static void read_and_run(void *program) {
     Program *p = program;
-    memory_check_stack(1);
+    memory_check_stack(stack_left());
     const bool version = p->argc == 2 && (strcmp(p->argv[1], "--version") == 0 || strcmp(p->argv[1], "-V") == 0);
     const bool keys = p->argc == 3 && strcmp(p->argv[1], "help") == 0 && strcmp(p->argv[2], "config") == 0;
     const Verb *verb = version || keys ? NULL : command_read(VERBS, p->argc, p->argv, &p->command);

@@ -158,9 +158,7 @@ size_t memory_of_machine(void) {
 
 /* The kernel hands over the name by which it found the file, so that no /proc is needed. For a program that was started
    from an open file, that name leads to no file, and /proc may have one. */
-/* Returns the bytes of stack that the calling thread has left. The variables of a thread are at the far end of its
-   stack, and the program has many. */
-static size_t own_stack_left(void) {
+size_t stack_left(void) {
     size_t size = SIZE_MAX;
 #ifdef __GLIBC__
     pthread_attr_t attributes;
@@ -171,17 +169,6 @@ static size_t own_stack_left(void) {
     pthread_attr_destroy(&attributes);
 #endif
     return size;
-}
-
-size_t stack_left(size_t threads) {
-    size_t least = SIZE_MAX;
-#pragma omp parallel num_threads((int)threads)
-    {
-        const size_t left = own_stack_left();
-#pragma omp critical
-        if (left < least) least = left;
-    }
-    return least;
 }
 
 char *program_path(void) {

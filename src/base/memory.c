@@ -99,12 +99,11 @@ static void prefer_large_pages(char *memory, size_t bytes) {
 #endif
 }
 
-void memory_check_stack(size_t threads) {
+void memory_check_stack(size_t left) {
     enum { STACK_KB = 400 }; /* the page of a run takes 180, a file of JSON with arrays in arrays more */
-    const size_t left = stack_left(threads) >> 10;
-    if (left < STACK_KB)
+    if (left >> 10 < STACK_KB)
         runtime_error("a thread has %zu KB of stack left, and may need %d: raise ulimit -s, or OMP_STACKSIZE, to 8192",
-                      left, STACK_KB);
+                      left >> 10, STACK_KB);
 }
 
 void arena_allocate(Arena *arena, const char *what) {
