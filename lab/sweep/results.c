@@ -46,6 +46,8 @@ bool sweep_find_holder(SweepRun *run) {
     return run->held;
 }
 
+bool sweep_has_logs(const SweepRun *run) { return run->state != RUN_DAMAGED && !run->unbegun; }
+
 static void forget_measures(SweepRun *run) {
     for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
 }
@@ -56,6 +58,7 @@ static void read_description(SweepRun *run) {
     js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
     js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
     js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
+    run->unbegun = !json;
 }
 
 static void read_metrics(SweepRun *run) {
@@ -101,9 +104,11 @@ static void read_run(void *of_sweep) {
     if (run->state == RUN_DAMAGED) sweep_note(run, RUN_NOT_FINISHED, ""); /* unless it still is */
     forget_measures(run);
     read_description(run);
-    if (has_ended(run)) run_check_logs(run->directory);
-    read_metrics(run);
-    read_attention(run);
+    if (!run->unbegun) {
+        if (has_ended(run)) run_check_logs(run->directory);
+        read_metrics(run);
+        read_attention(run);
+    }
     memory_release(mark);
 }
 
