@@ -74,11 +74,12 @@ all: train $(if $(MPI),train-mpi)
 # What is made, in a word; V=1 shows the whole command, and -s neither.
 brief = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(1)';))
 
-# A link, made again when another compiler or sanitizer is asked for.
+# Programs in the root are links, made again when another compiler or sanitizer is asked for. Where the file system has no
+# links they are copies, and gradcheck finds train-double beside train there.
 train: $(BUILD)/train $(BUILD)/train-double FORCE
-	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
+	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@ 2>/dev/null || cp -f $(BUILD)/train $(BUILD)/train-double .
 trainer: $(BUILD)/trainer
-	@ln -sf $< train
+	@ln -sf $< train 2>/dev/null || cp -f $< train
 
 # train.c has the verbs of lab/ where the compiler finds lab/lab.h.
 $(BUILD)/float/train.o $(BUILD)/double/train.o: LANGUAGE += -I.
@@ -98,7 +99,7 @@ $(BUILD)/train-double: $(BUILD)/double/train.o $(DOUBLE)
 MPICC ?= mpicc
 MPI_COMPILER := OMPI_CC=$(call quoted,$(CC)) MPICH_CC=$(call quoted,$(CC)) $(MPICC)
 train-mpi: $(BUILD)/train-mpi FORCE
-	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
+	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@ 2>/dev/null || cp -f $< $@
 $(BUILD)/train-mpi: $(BUILD)/float/train.o $(filter-out %/ranks/ranks.o,$(FLOAT)) $(BUILD)/mpi/ranks.o
 	$(call brief,LD $@)$(MPI_COMPILER) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 $(BUILD)/mpi/ranks.o: src/ranks/ranks.c Makefile $(BUILD)/flags $(BUILD)/mpi/flags
@@ -154,14 +155,16 @@ $(if $(filter ~ ~/%,$(PREFIX) $(DESTDIR)),$(error the shell has not replaced the
 FLAGS := $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LDLIBS) $(FONT)
 $(BUILD)/flags: WORDS := $(FLAGS)
 $(BUILD)/mpi/flags: WORDS := $(MPI_COMPILER)
-$(BUILD)/flags $(BUILD)/mpi/flags: $(if $(filter install,$(MAKECMDGOALS))$(SAME_FLAGS),,FORCE)
+$(BUILD)/flags: $(if $(filter install,$(MAKECMDGOALS))$(SAME_FLAGS),,FORCE)
+$(BUILD)/mpi/flags: FORCE
+$(BUILD)/flags $(BUILD)/mpi/flags:
 	@mkdir -p $(@D)
 	@echo $(call quoted,$(WORDS)) | cmp -s - $@ || echo $(call quoted,$(WORDS)) >$@
 
 MANUAL := $(BUILD)/sqrtdk.1
 TO = $(call quoted,$(DESTDIR)$(PREFIX))
 $(MANUAL): $(BUILD)/train share/man.sh
-	@ln -sf train $(BUILD)/sqrtdk
+	@cp -f $< $(BUILD)/sqrtdk
 	$(call brief,MAN $@)PATH="$$PWD/$(BUILD):$$PATH" share/man.sh >$@
 
 install: train $(MANUAL)
@@ -177,7 +180,7 @@ dist:
 	git archive --prefix=sqrtdk-$(VERSION)/ -o build/sqrtdk-$(VERSION).tar.gz HEAD
 
 clean:
-	rm -rf build train train-mpi
+	rm -rf build train train-double train-mpi
 
 FORCE:
 .SECONDARY:

@@ -118,7 +118,7 @@ static const Verb train_verb = {
     .target = "CONFIG.ini",
     .what = "Trains a model and draws what it learned.",
     .options = TRAIN_OPTIONS,
-    .takes_set = true,
+    .settings_meant = config_settings_meant,
     .makes_runs = true,
     .by_ranks = true,
     .run = run_train,
@@ -132,7 +132,7 @@ static const Verb resume_verb = {
             "sweep it writes the table again. --set can change train.steps of a run, and\n"
             "nothing else. A run keeps its number of threads unless --threads is given.",
     .options = sweep_resume_options,
-    .takes_set = true,
+    .settings_meant = config_settings_meant,
     .by_ranks = true,
     .run = run_resume,
 };
@@ -185,6 +185,7 @@ static void run_verb(Program *p, const Verb *verb) {
 
 static void read_and_run(void *program) {
     Program *p = program;
+    memory_check_stack(stack_left());
     const bool version = p->argc == 2 && (strcmp(p->argv[1], "--version") == 0 || strcmp(p->argv[1], "-V") == 0);
     const bool keys = p->argc == 3 && strcmp(p->argv[1], "help") == 0 && strcmp(p->argv[2], "config") == 0;
     const Verb *verb = version || keys ? NULL : command_read(VERBS, p->argc, p->argv, &p->command);

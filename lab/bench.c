@@ -325,6 +325,6 @@ const Verb bench_verb = {
     .target = "CONFIG.ini",
     .what = "Measures how fast a config trains, and what share that is of the machine's peak.",
     .options = OPTIONS,
-    .takes_set = true,
+    .settings_meant = config_settings_meant,
     .run = run,
 };

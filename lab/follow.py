@@ -1,62 +1,40 @@
 #!/usr/bin/env python3
-"""Follows runs into TensorBoard: new rows of their metrics.csv become points of its curves, also while they train.
+"""Follows runs until Ctrl-C, also while they train: rows of metrics.csv become points of TensorBoard's or wandb's curves.
 
-    lab/follow.py EVENTS RUN_DIR...     into the new directory EVENTS, until Ctrl-C
-    tensorboard --logdir EVENTS
-
-Needs tensorboard (lab/tests/requirements-follow.txt).
+    lab/follow.py EVENTS RUN_DIR...          into EVENTS, a new directory (tensorboard --logdir EVENTS)
+    lab/follow.py wandb:PROJECT RUN_DIR...   into runs of wandb (pip install -r lab/tests/requirements-follow.txt)
 """
+import configparser
 import csv
-import json
-import os
+import signal
 import sys
 import time
-from datetime import datetime
 from pathlib import Path
 
 
-def new_events(run, last):
-    """Yields step, time and values of the whole rows behind step `last`. A resumed run repeats rows to the bit."""
-    if not (run / "metrics.csv").exists() or not (run / "run.json").exists():
-        return  # the run has not begun
-    start = datetime.fromisoformat(json.loads((run / "run.json").read_text())["start"].replace("Z", "+00:00"))
-    text = (run / "metrics.csv").read_text()
-    for row in csv.DictReader(text[:text.rfind("\n") + 1].splitlines()):
-        step = int(row.pop("step"))
-        if step > last:
-            yield step, start.timestamp() + float(row["seconds"]), {k: float(v) for k, v in row.items() if v}
+def curves_of(run, target):
+    """Returns a function that adds the values of a step."""
+    if target.startswith("wandb:"):
+        import wandb
+        ini = configparser.ConfigParser(interpolation=None)
+        ini.read_string((run / "config.ini").read_text())
+        config = {section: dict(ini[section]) for section in ini.sections()}
+        return wandb.init(project=target[6:], name=str(run), config=config, reinit="create_new").log
+    from tensorboard.summary import Writer
+    writer = Writer(str(Path(target, str(run).lstrip("./"))))
+    return lambda values, step: [writer.add_scalar(name, values[name], step) for name in values] + [writer.flush()]
 
 
-def follow(events, runs):
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
-    writers = {run: EventFileWriter(os.path.join(events, os.path.normpath(run).lstrip("./"))) for run in runs}
-    last = dict.fromkeys(runs, -1)
-    while True:
-        for run, writer in writers.items():
-            for last[run], when, values in new_events(run, last[run]):
-                values = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
-                writer.add_event(Event(step=last[run], wall_time=when, summary=Summary(value=values)))
-            writer.flush()
-        time.sleep(2)
-
-
-def refuse(message):
-    print(message, file=sys.stderr)
-    sys.exit(2)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[1].startswith("-"):
-        refuse(__doc__.strip())
-    if missing := [word for word in sys.argv[2:] if not os.path.isdir(word)]:
-        refuse(f"follow.py: {missing[0]} is not the directory of a run")
-    if os.path.exists(sys.argv[1]):
-        refuse(f"follow.py: {sys.argv[1]} exists: name a new directory")
-    try:
-        follow(sys.argv[1], [Path(word) for word in sys.argv[2:]])
-    except ImportError as error:
-        refuse(f"follow.py: {error}: pip install -r lab/tests/requirements-follow.txt")
-    except KeyboardInterrupt:
-        pass
+if len(sys.argv) < 3 or Path(sys.argv[1]).exists():
+    sys.exit(__doc__)
+signal.signal(signal.SIGINT, lambda *_: sys.exit())
+curves = {Path(word): curves_of(Path(word), sys.argv[1]) for word in sys.argv[2:]}
+last = dict.fromkeys(curves, -1)
+while True:
+    for run, add in curves.items():
+        text = (run / "metrics.csv").read_text()
+        for row in csv.DictReader(text[:text.rfind("\n") + 1].splitlines()):
+            if int(row["step"]) > last[run]:  # a resumed run repeats rows to the bit
+                last[run] = int(row.pop("step"))
+                add({name: float(value) for name, value in row.items() if value}, last[run])
+    time.sleep(2)

@@ -357,7 +357,7 @@ const Verb sweep_verb = {
             "machines: sweep CONFIG.ini --prepare; then whoever deals out work runs the lines\n"
             "of DIR/commands.txt, each begins or resumes a run; then sweep DIR.",
     .options = SWEEP_OPTIONS,
-    .takes_set = true,
+    .settings_meant = config_settings_meant,
     .makes_runs = true,
     .run = run_sweep,
 };

@@ -32,12 +32,14 @@ plain_build_or_skip() {
     *-address* | *-undefined* | *-thread* | *-leak* | *-coverage*) skipped "what is checked here is enough for one build" ;;
     esac
 }
-# Makes $build/train-mpi, and lets Open MPI 4 and 5 start more ranks than there are processors, for root as well, and say
-# little. Without MPI's compiler wrapper and launcher the script is skipped, which is a failure with SKIP=no.
+# Makes $build/train-mpi by MPICC, sets $mpirun to the launcher that belongs to it (MPIRUN), and lets Open MPI 4 and 5 start
+# more ranks than there are processors, for root as well, and say little. Without compiler wrapper and launcher the script is
+# skipped, which is a failure with SKIP=no.
 mpi_or_skip() {
     unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE OPENBLAS_CORETYPE
     plain_build_or_skip
-    for tool in "${MPICC:-mpicc}" mpirun; do
+    mpirun=${MPIRUN:-mpirun}
+    for tool in "${MPICC:-mpicc}" "$mpirun"; do
         command -v "$tool" >/dev/null || skipped "there is no $tool: ./setup.sh --mpi installs it" "$([ "${SKIP-}" = no ] && echo 1)"
     done
     CC=${CC:-$(basename "$build")}

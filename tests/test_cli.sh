@@ -68,11 +68,15 @@ refused <<'ROWS'
 2 | there is no verb tiny.ini: ./train --help lists the verbs | ./train help tiny.ini
 2 | there is no verb and no file evaluate: ./train --help lists the verbs | ./train evaluate runs/tiny
 2 | cannot read config frobnicate: .*; ./train --help lists the verbs$ | ./train frobnicate
-2 | no option --treads | ./train tiny.ini --treads 2
-2 | no option --steps .*; to set a key of the config: --set steps=10$ | ./train tiny.ini --steps 10
-2 | no option --steps=10 .*; to set a key of the config: --set steps=10$ | ./train tiny.ini --steps=10
-2 | no option --steps .*; to set a key of the config: --set steps=VALUE$ | ./train tiny.ini --steps --quiet
-2 | no option --steps here: ./train resume --help lists them; .* --set steps=10$ | ./train resume ours --steps 10
+2 | no option --steps .*; to set a key of the config: --set train.steps=10$ | ./train tiny.ini --steps 10
+2 | no option --steps=10 .*; to set a key of the config: --set train.steps=10$ | ./train tiny.ini --steps=10
+2 | no option --steps .*; to set a key of the config: --set train.steps=VALUE$ | ./train tiny.ini --steps --quiet
+2 | there is no option --treads here: ./train --help lists them$ | ./train tiny.ini --treads 2
+2 | there is no option --step here: ./train --help lists them$ | ./train tiny.ini --step 10
+2 | ; to set a key of the config: --set attention.scale_divisor=none$ | ./train tiny.ini --scale-divisor none
+2 | ; to set a key of the config: --set eval.every=10 or --set log.every=10$ | ./train tiny.ini --every 10
+2 | too many: "steps=10"; write --set train.steps=10 to set a key of the config$ | ./train tiny.ini steps=10
+2 | no option --steps here: ./train resume --help lists them; .* --set train.steps=10$ | ./train resume ours --steps 10
 2 | no option -x | ./train tiny.ini -x
 2 | no option --prompt | ./train tiny.ini --prompt a
 2 | no option --set | ./train eval directory --set train.steps=1
@@ -424,6 +428,13 @@ fails 1 'cannot write.*: File too large' limited 16 ./train tiny.ini --quiet --o
 if [ "$(basename "$(dirname "$(readlink -f train)")")" = gcc ] && [ "$(uname)" = Linux ] && grep -qs avx2 /proc/cpuinfo; then # no sanitizer
     # shellcheck disable=SC2016 # expanded by the inner shell
     ends 0 timeout -k 1 30 sh -c 'ulimit -v 100000; exec "$@"' sh ./train tiny.ini --quiet --out narrow
+    # Of the stack of a thread its variables take 1.5 MB.
+    # shellcheck disable=SC2016
+    with_stack() { sh -c 'ulimit -s "$1"; shift; exec "$@"' sh "$@"; }
+    for stack in 100 200 400 800; do
+        refuses 1 'a thread has [0-9]+ KB of stack left, and may need 400' with_stack $stack ./train tiny.ini --out shallow --threads 2
+    done
+    ends 0 with_stack 2048 ./train tiny.ini --quiet --out shallow --threads 2
 fi
 without_messages() { "$@" 2>&-; }
 ends 0 without_messages ./train tiny.ini --out closed

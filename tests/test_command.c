@@ -5,6 +5,7 @@
 #include "base/command.h"
 #include "base/machine.h"
 #include "base/range.h"
+#include "config/config.h"
 
 static struct {
     bool on;
@@ -25,7 +26,8 @@ static const Option OPTIONS[] = {
 };
 static const Verb VERB = {.name = "verb", .target = "CONFIG.ini", .what = "Does it.", .options = OPTIONS};
 static const Verb BARE = {.name = "bare", .what = "Takes no target."};
-static const Verb PLAIN = {.target = "CONFIG.ini", .what = "Trains.", .takes_set = true, .makes_runs = true};
+static const Verb PLAIN = {
+    .target = "CONFIG.ini", .what = "Trains.", .settings_meant = config_settings_meant, .makes_runs = true};
 
 static Command command;
 
@@ -106,18 +108,33 @@ static void where_words_stand(void) {
     assert_refused(&BARE, "a.ini", NULL, "one argument too many: \"a.ini\"; usage: ./train bare [options]");
     assert_refused(&BARE, "a=1", NULL, "one argument too many: \"a=1\"; usage: ./train bare [options]");
     assert_refused(&PLAIN, "a.ini", "lr=1",
-                   "one argument too many: \"lr=1\"; write --set lr=1 to set a key of the config");
+                   "one argument too many: \"lr=1\"; write --set train.lr=1 to set a key of the config");
     assert_refused(&PLAIN, "--quiet", NULL,
                    "nothing to do: usage: ./train CONFIG.ini [options], for example ./train configs/dk64_scaled.ini "
                    "(--help says more)");
+}
+
+/* An option that is the name of a key, and not of an option, is answered with the words that set the key. */
+static void keys_as_options(void) {
+    char option[64], words[64];
+    for (size_t key = 0; key < config_key_count(); key++) {
+        const char *full = config_key_name(key), *name = strchr(full, '.') + 1;
+        snprintf(words, sizeof words, "--set %s=1", full);
+        snprintf(option, sizeof option, "--%s=1", full);
+        assert_that(!PARSE(&PLAIN, option) && strstr(err.message, words), "%s: %s", option, err.message);
+        if (strcmp(name, "out") == 0) continue;
+        snprintf(option, sizeof option, "--%s", name);
+        assert_that(!PARSE(&PLAIN, option, "1") && strstr(err.message, words), "%s: %s", option, err.message);
+    }
 }
 
 static void what_is_refused(void) {
     assert_refused(&VERB, "--onn", NULL, "there is no option --onn here: ./train verb --help lists them");
     assert_refused(&VERB, "--n", "1", "--n may mean --name or --number: write more of it");
     assert_refused(&VERB, "--n=1", NULL, "--n=1 may mean --name or --number: write more of it");
-    assert_refused(&PLAIN, "--lr", "1",
-                   "there is no option --lr here: ./train --help lists them; to set a key of the config: --set lr=1");
+    assert_refused(
+        &PLAIN, "--lr", "1",
+        "there is no option --lr here: ./train --help lists them; to set a key of the config: --set train.lr=1");
     assert_refused(&PLAIN, "-x", NULL, "there is no option -x here: ./train --help lists them");
     assert_refused(&PLAIN, "-qx", NULL, "there is no option -qx here: ./train --help lists them");
     assert_refused(&PLAIN, "-set", NULL, "there is no option -set here: ./train --help lists them");
@@ -142,7 +159,8 @@ static void what_is_refused(void) {
 }
 
 static void help(void) {
-    const Verb verb = {.name = "verb", .what = "Does it.", .options = OPTIONS + 5, .takes_set = true};
+    const Verb verb = {
+        .name = "verb", .what = "Does it.", .options = OPTIONS + 5, .settings_meant = config_settings_meant};
     verb_print_help(&verb, print_into());
     assert_string_equal(what_was_printed(), "usage: ./train verb [options]\nDoes it.\n\n"
                                             "  --seed S           as large as it gets\n"
@@ -204,5 +222,5 @@ static void commands_to_copy(void) {
 
 int main(void) {
     return RUN_TESTS(TEST(every_kind), TEST(what_verbs_share), TEST(where_words_stand), TEST(what_is_refused),
-                     TEST(help), TEST(the_name), TEST(commands_to_copy));
+                     TEST(keys_as_options), TEST(help), TEST(the_name), TEST(commands_to_copy));
 }

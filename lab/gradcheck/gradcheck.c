@@ -181,6 +181,6 @@ const Verb gradcheck_verb = {
     .target = "CONFIG.ini",
     .what = "Compares every gradient of a config's model, or of each combination of its\n"
             "[sweep], with differences of the loss in double precision.",
-    .takes_set = true,
+    .settings_meant = config_settings_meant,
     .run = run,
 };

@@ -28,7 +28,7 @@ typedef struct {
 
 static Snapshots list_steps(const SweepRun *run) {
     Snapshots s = {.run = run, .layers = run->config.model.layers, .heads = run->config.model.heads};
-    const LogTable table = run->state == RUN_DAMAGED ? (LogTable){0} : logs_read_any(run->directory, LOG_ATTENTION);
+    const LogTable table = sweep_has_logs(run) ? logs_read_any(run->directory, LOG_ATTENTION) : (LogTable){0};
     const double *step = table.column[ATTENTION_STEP];
     s.steps = memory_make(table.rows, sizeof *s.steps, "the steps of a run");
     for (size_t i = 0; i < table.rows; i++)
@@ -163,7 +163,7 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
     if (s->axes.count && path_exists(path)) js_set(json, "path", js_text(page));
     if (whole) js_set(json, "description", run_description_load(run->directory));
     js_set(json, "config", config_json(&run->config));
-    if (run->state == RUN_DAMAGED) return json;
+    if (!sweep_has_logs(run)) return json;
     report_add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
     report_add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
     return json;

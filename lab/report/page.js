@@ -106,6 +106,10 @@ function show_training() {
             log_y, small: true, series});
     }
 }
+/* The keys of the config that differ between the runs, with all their values. */
+const differences = (keys = differing_keys()) => keys.length === 0 ? "" : el("details", {id: "differences"},
+    el("summary", {}, `What differs between the configs: ${keys.join(", ")}`),
+    table(["run", ...keys], runs.map(run => [run.name, ...keys.map(key => run.keys[key] ?? "–")]), true));
 /* run.json and config.ini, of the sweep or of each run. */
 function show_setup() {
     const all = data.kind === "sweep" ? [{...data, name: data.title}] : runs;
@@ -115,7 +119,7 @@ function show_setup() {
     const described = all.map(run => ({...run.description, ...run.description?.machine}));
     const keys = [...new Set(described.flatMap(Object.keys))].filter(key => key !== "machine" && key !== "runs");
     const rows = keys.map(key => [key, ...described.map(d => entry(d[key]))]);
-    $("setup").append(table(["key", ...all.map(run => run.name)], rows, true), ...all.filter(run => run.config).map(run =>
+    $("setup").append(table(["key", ...all.map(run => run.name)], rows, true), differences(), ...all.filter(run => run.config).map(run =>
         el("details", {}, el("summary", {}, `${run.name}: config.ini`), el("pre", {}, run.config))));
 }
 const root = document.documentElement;

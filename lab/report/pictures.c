@@ -20,7 +20,7 @@ static size_t add_setting(const Sweep *s, size_t index, Series *out) {
     if (loss.count) text_append(label, SETTING_LABEL + 16, ": %.3f", loss.mean);
     for (size_t i = 0; i < setting->count; i++) {
         const SweepRun *run = &s->runs[setting->run[i]];
-        if (run->state == RUN_DAMAGED) continue;
+        if (!sweep_has_logs(run)) continue;
         Series curve = picture_losses(run->directory);
         curve.color = report_style(s, index, &curve.dash);
         curve.thickness = setting->count > 1 ? 1.5 : 2.5;
@@ -67,7 +67,7 @@ typedef struct {
 /* Reads the snapshots of a column's run. */
 static void read_snapshots(void *of_column) {
     Column *out = of_column;
-    const LogTable table = logs_read_any(out->run->directory, LOG_ATTENTION);
+    const LogTable table = sweep_has_logs(out->run) ? logs_read_any(out->run->directory, LOG_ATTENTION) : (LogTable){0};
     const double *step = table.column[ATTENTION_STEP];
     for (size_t row = 0; row < ROWS && table.rows; row++)
         out->at[row] = snapshot_load(out->run->directory, &out->run->config, (size_t)step[row ? table.rows - 1 : 0]);

@@ -46,6 +46,8 @@ bool sweep_find_holder(SweepRun *run) {
     return run->held;
 }
 
+bool sweep_has_logs(const SweepRun *run) { return run->state != RUN_DAMAGED && !run->unbegun; }
+
 static void forget_measures(SweepRun *run) {
     for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
     for (size_t i = 0; i < NGRAM_ORDERS; i++) run->baselines[i] = NAN;
@@ -96,16 +98,20 @@ static void read_run(void *of_sweep) {
     SweepRun *run = of_sweep;
     const size_t mark = memory_mark();
     if (run->state == RUN_DAMAGED) sweep_note(run, RUN_NOT_FINISHED, ""); /* unless it still is */
+    forget_measures(run);
     const Json *json = load_description(run);
     read_state(run, json);
-    if (has_ended(run)) run_check_logs(run->directory);
-    const LogTable metrics = logs_read_any(run->directory, LOG_METRICS),
-                   attention = logs_read_any(run->directory, LOG_ATTENTION);
-    sweep_measure(run, &metrics, &attention);
-    js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
-    js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
-    js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
-    if (json) run_ngram_losses(run->directory, run->baselines);
+    run->unbegun = !json;
+    if (json) {
+        if (has_ended(run)) run_check_logs(run->directory);
+        const LogTable metrics = logs_read_any(run->directory, LOG_METRICS),
+                       attention = logs_read_any(run->directory, LOG_ATTENTION);
+        sweep_measure(run, &metrics, &attention);
+        js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
+        js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
+        js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
+        run_ngram_losses(run->directory, run->baselines);
+    }
     memory_release(mark);
 }
 

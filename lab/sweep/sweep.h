@@ -103,6 +103,7 @@ typedef struct {
     SweepRunState state;
     char message[1024];             /* why it diverged, failed, is damaged or was left out, one line; else empty */
     bool held;                      /* another process trains it */
+    bool unbegun;                   /* it has no run.json, and its logs may lack their first lines */
     bool over;                      /* nothing is left to do: it has ended, failed or been left alone */
     double measured[MEASURE_COUNT]; /* once read; NaN where the run did not get that far */
     double baselines[NGRAM_ORDERS]; /* losses of n-gram tables of its text, once read; NaN: unknown */
@@ -205,6 +206,8 @@ void sweep_read_run(SweepRun *run);
 void sweep_measure(SweepRun *run, const LogTable *metrics, const LogTable *attention);
 /* Sets the state of a run, with the reason. */
 void sweep_note(SweepRun *run, SweepRunState state, const char *why);
+/* Returns whether a run that was read has logs that can be read. */
+bool sweep_has_logs(const SweepRun *run);
 /* Notes and returns whether another process trains the run. */
 bool sweep_find_holder(SweepRun *run);
 /* Reads all runs, and summarizes what they measured. */

@@ -61,7 +61,7 @@ def make(page, run=False):
 
 
 def ended(page):
-    wait(page, "source === live && training.lanes.every(lane => lane.done && !lane.run.trains)")
+    wait(page, "source === live && training.lanes.every(lane => lane.done && !lane.run.trains)", 3600)
 
 
 def plays(page):

@@ -207,7 +207,7 @@ class Page(shared.Page):
             self.js("return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 360)"
                     ".map(e => e.tagName + '#' + e.id + '.' + e.getAttribute('class')).slice(0, 9)")))
         self.picture(name + "_360")
-        for box in self.all(".wide"):
+        for box in filter(lambda box: box.is_displayed(), self.all(".wide")):
             shot = lambda: (self.js("arguments[0].firstChild.style.visibility = 'hidden'", box), box.screenshot_as_base64)[1]
             edge = shot()
             self.js("arguments[0].scrollLeft = 1e6", box)
@@ -855,6 +855,18 @@ def large(page, run):
     page.equal(page.js("return [runs[0].snapshots.steps.at(0), runs[0].snapshots.steps.at(-1)]"), [0, 25], "first and last step")
 
 
+def differences(page, *runs):
+    """The list of the keys that differ has every key of config.ini that does, and no other, with the value of each run."""
+    configs = [config(run) for run in runs]
+    keys = [key for key in configs[0] if len({each[key] for each in configs}) > 1
+            and key not in ("log.out", "attention.switch_divisor")]
+    cells = page.js("return [...document.querySelectorAll('#differences tr')].map(row => [...row.cells].map(c => c.textContent))")
+    page.equal(cells[0], ["run", *keys], "the keys that differ")
+    page.equal([row[1:] for row in cells[1:]], [[each[key] for key in keys] for each in configs], "their values")
+    page.check(not page.js("return document.querySelector('#differences').open"), "they are shown on request")
+    page.find("#differences summary").click()
+
+
 def sweep(browser, name, section, settings):
     with open(name + ".ini", "w") as file:
         file.write(TINY + "[sweep]\n" + section)
@@ -864,6 +876,7 @@ def sweep(browser, name, section, settings):
     sweep_words(page, page.path)
     sweep_page(page, settings)
     one_screen(page, settings)
+    differences(page, *(os.path.join(name, run) for run in page.js("return runs.map(run => run.name)")))
     page.finish(2e6)
 
 
@@ -883,6 +896,7 @@ def compare(browser, *names):
     page.equal(digits, [], "numbers with digits that rounding has added")
     page.equal([th.text for th in page.all("#settings tbody th")], ["task text, softcap 0", "task text, softcap 2", "task recall, softcap 0"],
                "runs called by what differs in them")
+    differences(page, *names)
     page.finish(1e6)
 
 

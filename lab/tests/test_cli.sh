@@ -391,9 +391,16 @@ begin "$said/out" 1 ./train gradcheck tiny.ini --set model.layers=50
 stop INT
 check "exit status of a check of gradients stopped by SIGINT" 130 "$status"
 if [ "$(basename "$(dirname "$(readlink -f train)")")" = gcc ] && [ "$(uname)" = Linux ]; then # no sanitizer
+    # limited_space KB COMMAND...: ends in one line or with a result, whatever OpenBLAS begins for one thread
     # shellcheck disable=SC2016 # expanded by the inner shell
-    fails 1 'no memory for OpenBLAS, which takes 128 MB' \
-        timeout -k 1 30 sh -c 'ulimit -v 150000; exec "$@"' sh ./train gradcheck tiny.ini
+    limited_space() { timeout -s KILL 60 sh -c 'ulimit -v "$1"; shift; exec "$@"' sh "$@"; }
+    fails 1 'no memory for OpenBLAS, which takes 320 MB' limited_space 150000 ./train gradcheck tiny.ini
+    for space in $(seq 240000 20000 480000); do
+        run limited_space "$space" ./train bench tiny.ini --seconds .02
+        check_match "exit status with $space KB of: $name" '^[01]$' "$status"
+        check "lines on stderr of: $name" "$status" "$(grep -c '' "$said/err")"
+    done
+    check "exit status with the most room" 0 "$status"
 fi
 
 # --- bench: figures that fit together, and nothing written

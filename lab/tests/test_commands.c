@@ -40,7 +40,8 @@ static const char *tables(const char *name) {
     return text;
 }
 
-/* Lines that are run by a shell, at once, in any order, again after each was killed, and once more. */
+/* Lines that are run by a shell, at once, in any order, again after each was killed, and once more. With --foreground
+   timeout waits for what it kills, which holds the lock of its run until then; without it kills itself too. */
 static void as_a_sweep(void) {
     CONFIGURE(FOUR);
     sweep("straight", 2);
@@ -51,7 +52,7 @@ static void as_a_sweep(void) {
     assert_true(
         shell("grep '^exec ' tables | cut -d ' ' -f 3- >lines; cut -d ' ' -f 3- \"it's/commands.txt\" | cmp - lines"));
     assert_true(shell("after=0; tac \"it's/commands.txt\" | while read -r line; do after=$((after + 1)); "
-                      "timeout -s KILL .0$after sh -c \"$line\"; done; :"));
+                      "timeout --foreground -s KILL .0$after sh -c \"$line\"; done; :"));
     for (int again = 0; again < 2; again++)
         assert_true(shell("cd / && xargs -d '\\n' -P 2 -I {} sh -c '{}' <\"$OLDPWD/it's/commands.txt\""));
     said = tables("it's");

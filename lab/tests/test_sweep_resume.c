@@ -78,6 +78,19 @@ static void what_is_not_ours_stays(void) {
     assert_string_equal(contents(in("sweep/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
 }
 
+/* A run that had no room for the first lines of its logs has not begun: it is trained by resume, and the tables and the
+   page name nothing that is damaged. */
+static void full_at_birth(void) {
+    CONFIGURE(FOUR);
+    sweep("straight", 2);
+    sweep("sweep", 2);
+    assert_true(shell("cd sweep/*none+seed=2 && rm -r attention checkpoint *.png report.html samples.txt"
+                      " && mv run.json run.json.new && : >metrics.csv && printf step,la >attention.csv"));
+    make_tables();
+    resumes("sweep");
+    assert_same_sweep("straight", "sweep");
+}
+
 /* A sweep is resumed with the config and text it began with, by one process. Nothing is written before that is known.
  */
 static void changes_are_refused(void) {
@@ -473,6 +486,7 @@ int main(void) {
                      SWEEP_TEST(changes_are_refused), SWEEP_TEST(made_again), SWEEP_TEST(damaged_runs),
                      SWEEP_TEST(resumed_in_vain), SWEEP_TEST(killed_anywhere), SWEEP_TEST(a_run_cannot_be_dropped),
                      SWEEP_TEST(one_value), SWEEP_TEST(a_killed_parent), SWEEP_TEST(started_twice),
-                     SWEEP_TEST(results_that_cannot_be_written), SWEEP_TEST(pages_of_killed_runs),
-                     SWEEP_TEST(stopped_at_birth), SWEEP_TEST(signals_reach_all), SWEEP_TEST(stopped_and_continued));
+                     SWEEP_TEST(full_at_birth), SWEEP_TEST(results_that_cannot_be_written),
+                     SWEEP_TEST(pages_of_killed_runs), SWEEP_TEST(stopped_at_birth), SWEEP_TEST(signals_reach_all),
+                     SWEEP_TEST(stopped_and_continued));
 }

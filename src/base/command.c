@@ -50,7 +50,7 @@ static size_t list_options(const Verb *verb, Command *command, Option all[OPTION
         {"help", NULL, "print this text", OPTION_SWITCH, &command->help, 0, 0},
     };
     const bool makes = verb->makes_runs,
-               accepted[] = {verb->takes_set, makes, makes, makes, makes || verb->by_ranks, true, true, true};
+               accepted[] = {verb->settings_meant, makes, makes, makes, makes || verb->by_ranks, true, true, true};
     size_t count = 0;
     for (const Option *o = verb->options; o && o->name; o++) all[count++] = *o;
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
@@ -91,11 +91,25 @@ static void set_value(const Option *o, const char *text) {
     }
 }
 
+/* Writes "--set train.steps=10" for a word such as "steps=10", or "steps" with its value behind it; "" where that is no
+   key, or the verb has no --set. */
+static void list_settings(const Verb *verb, const char *word, const char *value, char *out, size_t capacity) {
+    char name[64];
+    const size_t length = strcspn(word, "=");
+    *out = 0;
+    if (!verb->settings_meant || length >= sizeof name) return;
+    memcpy(name, word, length);
+    name[length] = 0;
+    verb->settings_meant(name, word[length] ? word + length + 1 : value, out, capacity);
+}
+
 static void add_target(const Verb *verb, Command *command, const char *word) {
     OptionList *all = &command->targets;
     const bool full = !verb->target || all->count == (verb->many ? OPTION_LIST_MAX : 1);
-    if (full && verb->takes_set && strchr(word, '='))
-        usage_error("one argument too many: \"%.100s\"; write --set %.100s to set a key of the config", word, word);
+    char settings[256] = "";
+    if (full && strchr(word, '=')) list_settings(verb, word, NULL, settings, sizeof settings);
+    if (*settings)
+        usage_error("one argument too many: \"%.100s\"; write %s to set a key of the config", word, settings);
     if (full) usage_error("one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
     path_check_tilde(word);
     all->items[all->count++] = word;
@@ -111,15 +125,14 @@ static void list_meant(const char *word, const Option *options, size_t count, ch
             text_append(out, capacity, "%s--%s", *out ? " or " : "", options[i].name);
 }
 
-/* Raises the error for an option that does not exist. It may be a key of the config: --steps 10 is --set steps=10. */
+/* Raises the error for an option that does not exist. It may be a key of the config: --steps 10 is
+   --set train.steps=10. */
 static _Noreturn void refuse_unknown(const Verb *verb, const char *word, const char *next) {
-    const char *name = word + 2, *value = next && *next != '-' ? next : "VALUE";
-    char set[256] = "";
-    if (verb->takes_set && word[1] == '-')
-        snprintf(set, sizeof set, "; to set a key of the config: --set %.100s%s%.100s", name,
-                 strchr(name, '=') ? "" : "=", strchr(name, '=') ? "" : value);
-    usage_error("there is no option %.100s here: %s%s%s --help lists them%s", word, program_name, verb->name ? " " : "",
-                verb->name ? verb->name : "", set);
+    char settings[256] = "";
+    if (word[1] == '-') list_settings(verb, word + 2, next && *next != '-' ? next : "VALUE", settings, sizeof settings);
+    usage_error("there is no option %.100s here: %s%s%s --help lists them%s%s", word, program_name,
+                verb->name ? " " : "", verb->name ? verb->name : "", *settings ? "; to set a key of the config: " : "",
+                settings);
 }
 
 /* Raises the error for an option that getopt_long refuses: it is unknown, is cut too short, has a value though it is a

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <math.h>
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -160,6 +161,19 @@ size_t memory_of_machine(void) {
 
 /* The kernel hands over the name by which it found the file, so that no /proc is needed. For a program that was started
    from an open file, that name leads to no file, and /proc may have one. */
+size_t stack_left(void) {
+    size_t size = SIZE_MAX;
+#ifdef __GLIBC__
+    pthread_attr_t attributes;
+    void *lowest;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return SIZE_MAX;
+    if (pthread_attr_getstack(&attributes, &lowest, &size) == 0)
+        size = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)lowest;
+    pthread_attr_destroy(&attributes);
+#endif
+    return size;
+}
+
 char *program_path(void) {
     char *path = NULL;
 #ifdef __APPLE__

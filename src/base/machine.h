@@ -32,6 +32,10 @@ void processors_release(void);
 /* Returns the bytes of memory of the machine; SIZE_MAX if the system does not say. */
 size_t memory_of_machine(void);
 
+/* Returns the bytes of stack that the calling thread has left; SIZE_MAX if the system does not say. The variables of a
+   thread are at the far end of its stack. */
+size_t stack_left(void);
+
 /* Returns the path of the program's file, with links followed, which the caller frees; NULL, with errno, if the system
    does not say. */
 char *program_path(void);

@@ -99,6 +99,13 @@ static void prefer_large_pages(char *memory, size_t bytes) {
 #endif
 }
 
+void memory_check_stack(size_t left) {
+    enum { STACK_KB = 400 }; /* the page of a run takes 180, a file of JSON with arrays in arrays more */
+    if (left >> 10 < STACK_KB)
+        runtime_error("a thread has %zu KB of stack left, and may need %d: raise ulimit -s, or OMP_STACKSIZE, to 8192",
+                      left >> 10, STACK_KB);
+}
+
 void arena_allocate(Arena *arena, const char *what) {
     char words[128];
     const size_t bytes = size_add(arena->used, ALIGNMENT), machine = memory_of_machine();

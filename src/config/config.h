@@ -131,6 +131,10 @@ void config_write_but(const Config *config, bool (*differs)(const void *arg, siz
    help, in at most 80 columns. */
 void config_write_help(FILE *out);
 
+/* Writes how to set the key with this name, or section and name, with - or _: "--set train.steps=10"; all of them if
+   several have the name: "--set eval.every=10 or --set log.every=10"; "" if none has it. */
+void config_settings_meant(const char *name, const char *value, char *out, size_t capacity);
+
 /* Return the number of keys, and the "section.name" of one. */
 size_t config_key_count(void);
 const char *config_key_name(size_t key);

@@ -221,6 +221,19 @@ static void hint_at_key(const char *section, const char *name, char *hint, size_
         }
 }
 
+void config_settings_meant(const char *name, const char *value, char *out, size_t capacity) {
+    static const char sweep[] = "sweep.";
+    const bool swept = strncmp(name, sweep, sizeof sweep - 1) == 0;
+    char spelled[64];
+    text_clip(swept ? name + sizeof sweep - 1 : name, sizeof spelled - 4, spelled, sizeof spelled);
+    for (char *c = spelled; *c; c++)
+        if (*c == '-') *c = '_';
+    *out = 0;
+    for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++)
+        if (strcmp(key->name, spelled) == 0 || strcmp(key->full, spelled) == 0)
+            text_append(out, capacity, "%s--set %s%s=%.100s", *out ? " or " : "", swept ? sweep : "", key->full, value);
+}
+
 size_t key_find(const char *section, const char *name) {
     const bool anywhere = !*section || strcmp(section, "sweep") == 0;
     char found[128] = "", list[512] = "", hint[96] = "", shown[64];

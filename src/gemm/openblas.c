@@ -26,17 +26,21 @@ static void *find_function(const char *name) {
 }
 
 void matmul_load_openblas(void) {
-    /* OpenBLAS maps 128 MB for each thread, and its file. If the system refuses, it tries again for ever. */
-    const size_t space = ((size_t)matmul_threads_offered() * 128 + 64) << 20;
+    /* OpenBLAS maps 128 MB for itself and for each thread that multiplies, and its file. If the system refuses, it
+       tries again for ever. */
+    const int buffers = matmul_threads_offered() + 1;
+    const size_t megabytes = (size_t)buffers * 128 + 64, space = megabytes << 20;
     if (openblas_gemm) return;
     void *free_space = mmap(NULL, space, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (free_space == MAP_FAILED)
-        runtime_error("no memory for OpenBLAS, which takes 128 MB of address space per thread: raise ulimit -v, or set "
-                      "OMP_NUM_THREADS to less");
+        runtime_error("no memory for OpenBLAS, which takes %zu MB of address space here: raise ulimit -v, or set "
+                      "OMP_NUM_THREADS to less",
+                      megabytes);
     munmap(free_space, space);
     if (!dlopen(OPENBLAS, RTLD_NOW | RTLD_GLOBAL)) runtime_error("cannot load OpenBLAS: %s", dlerror());
     __typeof__(openblas_set_num_threads) *const set_threads = find_function("openblas_set_num_threads");
-    set_threads(1); /* the threads are the model's */
+    set_threads(buffers); /* maps all buffers now, while there is room */
+    set_threads(1);       /* the threads are the model's */
     openblas_gemm = find_function(GEMM_NAME);
 }
 

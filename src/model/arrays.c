@@ -1,9 +1,12 @@
 /* The memory of a model: every array that it ever uses, laid out before the first step, so that a pass allocates
    nothing. `take_arrays` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/machine.h"
+#include "base/memory.h"
 #include "gemm/matmul.h"
 #include "model/transformer.h"
 
@@ -153,6 +156,17 @@ static void take_arrays(Model *m, bool training) {
     if (training) lay_out_gradients(m, rows, arena);
 }
 
+static void check_stacks(size_t threads) {
+    size_t least = SIZE_MAX;
+#pragma omp parallel num_threads((int)threads)
+    {
+        const size_t left = stack_left();
+#pragma omp critical
+        if (left < least) least = left;
+    }
+    memory_check_stack(least);
+}
+
 void model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training) {
     char what[64];
     *m = (Model){.shape = *shape, .max_batch = max_batch, .threads = threads};
@@ -162,6 +176,7 @@ void model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
         usage_error(
             "the model is too large: batch * context, d_model, d_ff, 3 * heads * d_k and the vocabulary must each be at most %d",
             INT_MAX);
+    check_stacks(threads);
     m->tensors = tensors_make(shape);
     snprintf(what, sizeof what, "the table of %zu layers", shape->L);
     m->blocks = memory_make(shape->L, sizeof *m->blocks, what);

@@ -59,7 +59,8 @@ void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t ow
 #include "base/interrupt.h"
 #include "base/text.h"
 
-enum { RANKS_MAX = 4096, TEXT_BYTES = 128, REPORT_SECONDS = 10 };
+/* PASS_ON_SECONDS: MPICH's launcher, when it is told to end the ranks, drops lines of theirs that it has not read. */
+enum { RANKS_MAX = 4096, TEXT_BYTES = 128, REPORT_SECONDS = 10, PASS_ON_SECONDS = 1 };
 
 static int count = 1, self, here = 1;
 static bool started;
@@ -98,13 +99,22 @@ void ranks_end(void) {
     MPI_Finalize();
 }
 
+static void wait_seconds(unsigned seconds) {
+    while (seconds > 0) seconds = sleep(seconds);
+}
+
 _Noreturn void ranks_fail(Error error, bool start) {
     char rank[32] = "";
     if (start) join_ranks();
-    if (self > 0) snprintf(rank, sizeof rank, "rank %d: ", self);
-    for (unsigned seconds = self > 0 ? REPORT_SECONDS : 0; seconds > 0;) seconds = sleep(seconds);
+    if (self > 0) {
+        snprintf(rank, sizeof rank, "rank %d: ", self);
+        wait_seconds(REPORT_SECONDS);
+    }
     program_print_error(rank, error.message);
-    if (count > 1) MPI_Abort(MPI_COMM_WORLD, (int)error.status);
+    if (count > 1) {
+        wait_seconds(PASS_ON_SECONDS);
+        MPI_Abort(MPI_COMM_WORLD, (int)error.status);
+    }
     ranks_end();
     exit((int)error.status);
 }

@@ -3,6 +3,7 @@
    page calls live_begin, and after a trap it sets __stack_pointer back, since no function has returned. */
 #include "base/machine.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/directory.h"
@@ -34,6 +35,7 @@ const char *cpu_level_name(CpuLevel level) { return (void)level, "SIMD128"; }
 void cpu_name(char *out, size_t capacity) { snprintf(out, capacity, "WebAssembly"); }
 bool cpu_has_tiles(void) { return false; }
 size_t memory_of_machine(void) { return (size_t)1 << 31; }
+size_t stack_left(void) { return SIZE_MAX; }
 size_t terminal_columns(int descriptor) { return (void)descriptor, (size_t)80; }
 bool terminal_is_capable(void) { return false; }
 int interrupt_signal(void) { return 0; }
