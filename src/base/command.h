@@ -61,10 +61,10 @@ typedef struct {
     /* NULL, or accepts --set, and writes what a user may mean who gives a key another way: "--set train.steps=10" for
        steps and 10; "" if that is no key. Every verb accepts --threads, --quiet and --help. */
     void (*settings_meant)(const char *name, const char *value, char *out, size_t capacity);
-    bool makes_runs;       /* accepts --out, --dry-run, --force and --unlocked */
-    bool many;             /* accepts more than one target */
-    bool by_ranks;         /* several processes may run it together (ranks/ranks.h); accepts --unlocked */
-    const char *script;    /* NULL, or the script that does this in place of the program */
+    bool makes_runs;    /* accepts --out, --dry-run, --force and --unlocked */
+    bool many;          /* accepts more than one target */
+    bool by_ranks;      /* several processes may run it together (ranks/ranks.h); accepts --unlocked */
+    const char *script; /* NULL, or the script that does this in place of the program */
     /* Runs the verb. Returns the signal that stopped it, or 0. NULL: it is not built in, which is an error. */
     int (*run)(const Command *command);
 } Verb;
