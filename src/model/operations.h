@@ -66,7 +66,7 @@ void op_unembedding_forward(const Part *p, const Activation *x);
 void op_cross_entropy_forward(const Part *p);
 
 /* The gradients of activations, on this thread's rows; each operation overwrites the gradient of its input. A residual
-   connection res = x + f(x) hands the gradient of res to f (op_residual_backward) and to x: the operation that ends f's
+   connection res = x + f(x) hands the gradient of res to f (op_dropout_backward) and to x: the operation that ends f's
    backward pass gets res as `residual` and adds its gradient to the gradient of x. NULL: there is no residual
    connection. */
 void op_cross_entropy_backward(const Part *p);
@@ -79,8 +79,8 @@ void op_attention_backward(const Part *p, const Activation *att);
 /* Measures the gradients of attention in this thread's rows, if the pass asks for it (query_norms). */
 void op_attention_measure(const Part *p, const Activation *att);
 void op_hidden_backward(const Part *p, const Activation *fc, const Activation *proj);
-void op_residual_backward(const Part *p, const Activation *res, const Activation *proj, DropoutSite site);
-void op_embedding_backward(const Part *p, const Activation *x); /* through dropout, in place */
+/* dL/dx = dL/dy times the mask. Without dropout, and for the embeddings, both gradients are one array. */
+void op_dropout_backward(const Part *p, const Activation *x, const Activation *y, DropoutSite site);
 
 /* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
    operations after a barrier. Each adds to the parameters' gradients, except that op_linear_backward_weight overwrites
