@@ -31,17 +31,17 @@ typedef enum {
     GEMM_AMX_BF16
 } GemmKernel;
 
-/* gemm_runs: whether this build has the kernel and this processor runs it. gemm_best: the fastest one, or GEMM_NONE. */
+/* gemm_runs returns whether this build has the kernel and this processor runs it, gemm_best the fastest that does. */
 bool gemm_runs(GemmKernel kernel);
 GemmKernel gemm_best(bool bf16);
 
-/* Bytes of each thread's buffer, for packed operands; 0 for GEMM_NONE. */
+/* Returns the bytes of each thread's buffer, for packed operands; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);
 
-/* Bytes of B that this thread has packed since it started. */
+/* Returns the bytes of B that this thread has packed since it started. */
 size_t gemm_packed_bytes(void);
 
-/* The product as matmul_product defines it, by a kernel that runs here. m, n and k are at least 1. */
+/* Computes the product as matmul_product defines it, by a kernel that runs here. m, n and k are at least 1. */
 void gemm(GemmKernel kernel, const Product *product, real *c);
 /* Packs B as matmul_pack defines it, for products by this kernel. */
 void gemm_pack(GemmKernel kernel, const Product *product, Range columns, float *packed);

@@ -6,7 +6,7 @@
 
 #include "model/transformer.h"
 
-/* A thread's part of a batch: its rows of a slice of a shard. */
+/* A thread's rows of a slice of a shard of a batch. */
 typedef struct {
     Model *m;
     const Batch *batch;
@@ -25,9 +25,9 @@ typedef struct {
 /* Returns whether the slice is the first whose gradients are added up. */
 static inline bool begins(const Part *p) { return p->pass->zero_gradients && p->sequences.begin == 0; }
 
-/* The columns of a parameter's gradient that this thread computes, in whole cache lines, of which a narrow model has
-   fewer than there may be threads. So of two gradients that are computed one after the other, the second one's columns
-   (`from_the_middle`) begin with the other half of the threads. */
+/* Returns the columns of a parameter's gradient that this thread computes, in whole cache lines. A narrow model has
+   fewer lines than there may be threads. So of two gradients that are computed one after the other, the second one's
+   columns (`from_the_middle`) begin with the other half of the threads. */
 static inline Range columns_of(const Part *p, size_t columns, bool from_the_middle) {
     return range_split(columns, CACHE_LINE, (p->id + (from_the_middle ? p->count / 2 : 0)) % p->count, p->count);
 }
