@@ -34,6 +34,8 @@ typedef enum {
 /* gemm_runs returns whether this build has the kernel and this processor runs it, gemm_best the fastest that does. */
 bool gemm_runs(GemmKernel kernel);
 GemmKernel gemm_best(bool bf16);
+/* Returns the name of a kernel that runs, or of what computes in place of one. */
+const char *gemm_name(GemmKernel kernel);
 
 /* Returns the bytes of each thread's buffer, for packed operands; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);
