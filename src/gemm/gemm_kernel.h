@@ -3,7 +3,7 @@
        NAME(x)        the name of a function for this width
        TARGET         its instruction set
        LANES          floats to a vector
-       ROWS, VECTORS  the tile of C that is accumulated in registers: ROWS rows of VECTORS vectors
+       ROWS, VECTORS  the tile of C that is accumulated in registers: 4, 6, 8 or 12 rows of VECTORS vectors; AMX has 32
        KIND           FLOATS, or pairs of bf16: DOT_BF16 by VDPBF16PS, TILES_BF16 by TDPBF16PS, EMULATED_BF16
 
    Packed operands have elements of 32 bits: floats, or pairs of bf16, an even step of k in the low half and the next in

@@ -45,7 +45,7 @@ void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);
 /* Makes the directory of a new run (see results_make) with config.ini, vocab.json, checkpoint/ and attention/. The run
    must have its config and its text. If several processes train the run (ranks/ranks.h), only the first makes and
    writes the directory. On other ranks `locked` is NULL and every writer does nothing. */
-void run_create(Run *run, const char *out, bool force);
+void run_make_directory(Run *run, const char *out, bool force);
 /* Writes run.json, with result "running", and a line to `progress`. Call it when the logs have their headers and there
    is a checkpoint, so that a directory with run.json can be resumed. */
 void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);

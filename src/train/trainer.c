@@ -131,7 +131,7 @@ Trainer *trainer_start(const Config *config, const TrainOptions *options) {
     run_compare(&t->run, &t->model, 0);
     t->start = omp_get_wtime();
     run_count_ngrams(&t->run);
-    run_create(&t->run, options->out, options->force);
+    run_make_directory(&t->run, options->out, options->force);
     t->logs = logs_start(t->run.locked);
     logs_sizes(t->logs, t->state.log_size);
     trainer_save(t);

@@ -47,8 +47,9 @@ typedef struct {
 
 static inline size_t batch_size(const Trainer *t) { return t->run.config.train.batch; }
 
-/* Makes a new run: its arrays, its directory with the first checkpoint, and the summary that is printed. Nothing is
-   written before config, corpus, memory and directory are known to be good. */
+/* Makes a new run: reads its text, makes and initializes its arrays, counts n-grams, makes and locks its directory, and
+   starts the logs. Then writes the first checkpoint and run.json, and prints the summary. Writes nothing before config,
+   text, memory and directory are known to be good. */
 Trainer *trainer_start(const Config *config, const TrainOptions *options);
 
 /* Makes everything of a run except its directory and logs, as trainer_start does. Config, text and options must be
