@@ -2,11 +2,11 @@
    inner dimensions of 32 to some thousand, where a general BLAS spends a fifth of its time on preparation. docs/gemm.md
    explains the words tile, panel and piece, and has measurements.
 
-   How: B is packed into panels as wide as a tile, by the product or before it by gemm_pack; they stay in the
-   second-level cache; a tile of C is accumulated in registers over up to 384 steps of k, with bf16 768, while its
-   panel, or with AMX its rows of A, is in the first-level cache (Goto and van de Geijn 2008; the tile as in BLIS, Van
-   Zee and van de Geijn 2015). A is packed as well, some tiles at a time, if it must be rounded, or if it is transposed
-   and large or of bf16; otherwise it is read in place.
+   The product, or gemm_pack before it, packs B into panels as wide as a tile, which stay in the second-level cache. A
+   tile of C is accumulated in registers over up to 384 steps of k, with bf16 768. Meanwhile its panel, or with AMX its
+   rows of A, is in the first-level cache (Goto and van de Geijn 2008; the tile as in BLIS, Van Zee and van de Geijn
+   2015). A is packed some tiles at a time if it must be rounded, or if it is transposed and large or of bf16; otherwise
+   it is read in place.
 
    Every entry of C is summed over k in one order, in pieces of so many steps, with fused multiply-adds. So its bits do
    not depend on the other sizes, on the number of threads that share the rows, or on the width of the vectors. */

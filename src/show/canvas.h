@@ -25,8 +25,8 @@ enum { CANVAS_SIDE = 8192 };
 /* Makes a white picture of `width` x `height` units; each side must have 1 to CANVAS_SIDE pixels. */
 Canvas canvas_make(int width, int height, int scale);
 
-void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height,
-                      Color color); /* filled; what lies outside the picture is not drawn */
+/* Fills a rectangle. What lies outside the picture is not drawn. */
+void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color);
 /* Draws the edge of a rectangle, one unit wide, inside it. */
 void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color color);
 typedef struct {

@@ -37,15 +37,13 @@ typedef struct {
     PictureText text;
     Snapshot snapshot;
 
-    double loss, norm; /* of this step: the training loss, and the norm of its gradients */
-    double val_loss,
-        val_accuracy;  /* of this step, or NaN; of the last evaluation, NaN if there was none or for a text */
-    int signal;        /* that ends the run early, or 0 */
-    bool had_finished; /* before it was resumed */
-    Error failure;     /* the error that ended the loop; STATUS_OK: none */
+    double loss, norm;   /* of this step: the training loss, and the norm of its gradients */
+    double val_loss;     /* of this step, or NaN */
+    double val_accuracy; /* of the last evaluation; NaN if there was none, and for a text */
+    int signal;          /* that ends the run early, or 0 */
+    bool had_finished;   /* before it was resumed */
+    Error failure;       /* the error that ended the loop; STATUS_OK: none */
 } Trainer;
-
-static inline size_t batch_size(const Trainer *t) { return t->run.config.train.batch; }
 
 /* Makes a new run: reads its text, makes and initializes its arrays, counts n-grams, makes and locks its directory, and
    starts the logs. Then writes the first checkpoint and run.json, and prints the summary. Writes nothing before config,
