@@ -53,7 +53,7 @@ void path_check_tilde(const char *path);
 bool path_find(const char *path);
 bool path_exists(const char *path);
 /* Returns the path of a file that may be installed with the program: `path` if it exists or is absolute, else the file
-   of that name in ../share/sqrtdk of the program's directory, or `path` if that does not exist either. */
+   of that name in ../share/sqrtdk of the program's directory if there is one, else `path`. */
 const char *path_installed(const char *path, char out[PATH_CAPACITY]);
 
 /* Opens /dev/null for each standard stream that is closed. Otherwise the next file would get its number, and messages
