@@ -59,7 +59,7 @@ static Case make(size_t m, size_t n, size_t k, unsigned flags, float alpha) {
     return x;
 }
 
-static GemmKernel kernels[6];
+static GemmKernel kernels[GEMM_AMX_BF16]; /* all but GEMM_NONE */
 static size_t kernel_count;
 
 static bool is_bf16(GemmKernel kernel) { return kernel >= GEMM_EMULATED_BF16; }

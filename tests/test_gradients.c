@@ -377,7 +377,6 @@ static void norms_of_every_row(void) {
         for (size_t layer = 0; layer < 2; layer++) { /* which share these arrays, unless each has its own */
             u.model.blocks[layer].att.gradient = filled_reals(ROWS * HD, NAN);
             u.model.blocks[layer].qkv.gradient = filled_reals(ROWS * 3 * HD, NAN);
-            u.model.blocks[layer].qkv.gradient_operand.rows = u.model.blocks[layer].qkv.gradient;
         }
         measure_gradients(&u.model, &u.batch, reals(measure_gradients_scratch(s, u.batch.B)), got);
         real *measured = copied_reals(u.model.blocks[0].qkv.gradient, ROWS * 3 * HD);

@@ -34,7 +34,7 @@ const char *live_text(Live *l) {
 
 const LiveWindows *live_windows(Live *l, size_t most) {
     Trainer *t = &l->t;
-    const size_t T = t->model.shape.T, slice = model_slice_size(&t->model.shape, batch_size(t)),
+    const size_t T = t->model.shape.T, slice = model_slice_size(&t->model.shape, t->run.config.train.batch),
                  count = most < slice ? most : slice;
     l->windows = (LiveWindows){.T = T, .tokens = t->engine.tokens, .targets = t->engine.targets};
     l->windows.count = validation_batch(&t->run.corpus, count, T, t->engine.tokens, t->engine.targets);

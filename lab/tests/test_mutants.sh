@@ -182,12 +182,11 @@ mutant 'model: tied embedding gets no gradient as output' $file \
     's/^    op_unembedding_backward_weight(p, final);/    if (!m->shape.tied) &/'
 mutant 'model: pre-norm, residual forgotten' $file \
     's/op_layernorm_backward_input(p, &b->res_1, \(.*\), &b->res_2)/op_layernorm_backward_input(p, \&b->res_1, \1, NULL)/'
+mutant 'model: dropout of the embeddings not in the backward pass' $file 's/^    op_dropout_backward(p, &m->x, &m->x/    if (false) &/'
 mutant 'model: weights of the second half from the first' $file 's/backward_weight(p, inputs->fc, /backward_weight(p, inputs->qkv, /'
 file=src/model/operations.c
-mutant 'model: dropout of the embeddings not in the backward pass' $file \
-    '/^void op_embedding_backward/,/^}/s/^    dropout_rows(/    if (false) dropout_rows(/'
 mutant 'model: dropout of a branch not in the backward pass' $file \
-    '/^void op_residual_backward/,/^}/s/&dropout, p/\&(Dropout){0}, p/'
+    '/^void op_dropout_backward/,/^}/s/&dropout, p/\&(Dropout){0}, p/'
 mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if (false) residual_add(/' \
     --set model.norm=post
 mutant 'model: bias of another layer' $file '/^void op_linear_forward(/,/^}/s/weight(p, role + 1, y->layer)/weight(p, role + 1, 0)/' \

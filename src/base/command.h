@@ -65,14 +65,14 @@ typedef struct {
     bool many;          /* accepts more than one target */
     bool by_ranks;      /* several processes may run it together (ranks/ranks.h); accepts --unlocked */
     const char *script; /* NULL, or the script that does this in place of the program */
-    /* Runs the verb. Returns the signal that stopped it, or 0. NULL: it is not built in, which is an error. */
+    /* Runs the verb. Returns the signal that stopped it, or 0. NULL: it is not built in. */
     int (*run)(const Command *command);
 } Verb;
 
 /* Sets *command, except processors, argv and line, and the variables of the verb's options from argv. argv ends with
    NULL and begins with a word that is skipped: the verb or the program's name. Options may stand anywhere, as
    --name=value or --name value. A unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends the
-   options. Errors have status STATUS_USAGE. With --help no target is needed. */
+   options. With --help no target is needed. */
 void command_parse(const Verb *verb, int argc, char **argv, Command *command);
 
 /* Returns the verb of a command line. `verbs` ends with NULL; the first of them needs no word. Sets *command as

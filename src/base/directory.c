@@ -157,6 +157,7 @@ static void check_text(const Directory *d, const char *text) {
 /* Opens the owner's file, with these flags beside. Returns the number of its names, 0 if there is no such file. */
 static nlink_t open_owner(Directory *d, int flags) {
     struct stat info;
+    /* for writing, since NFS passes a lock on to its server for such files alone */
     d->owner = openat(d->fd, OWNER_FILE, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0666);
     if (d->owner < 0 && errno == ENOENT) return 0;
     if (d->owner < 0 || fstat(d->owner, &info) != 0) {

@@ -6,9 +6,8 @@
 
 #include "base/directory.h"
 
-/* Returns the whole file with a zero byte behind it, which *size does not count. A file that is missing, unreadable,
-   not regular or larger than `limit` bytes is an error that names `what` and the path. If the
-   system fails (error_status), it has status STATUS_FAILED, since it says nothing of the file. */
+/* Returns the whole file with a zero byte behind it, which *size does not count. Refuses a file that is not regular, or
+   larger than `limit` bytes. Errors name `what` and the path. */
 char *file_read(const char *path, const char *what, size_t limit, size_t *size);
 
 /* Returns the size of a text that the command line gives. "-" is replaced by `input`, into which standard input is
@@ -42,20 +41,19 @@ void file_writer_commit(FileWriter *writer); /* frees the writer */
 /* Opens, writes and commits. */
 void file_write(const Directory *directory, const char *name, const void *data, size_t size);
 
-/* Writes "directory/name" into `out`, or the name alone if the directory is "". A longer path is an error. */
+/* Writes "directory/name" into `out`, or the name alone if the directory is "". */
 void path_join(char out[PATH_CAPACITY], const char *directory, const char *name);
 
-/* Raises an error if the path is ~, or begins with ~/: a shell leaves that as it is behind a =,
-   and no system call knows it. */
+/* Refuses the path ~, or one that begins with ~/: a shell leaves that as it is behind a =, and no system call knows it.
+ */
 void path_check_tilde(const char *path);
 
-/* Both functions return whether the path exists; a dangling link does. ENOENT and ENOTDIR mean that it does not. On
-   any other failure path_find raises an error, and path_exists returns true, so that nothing
-   is overwritten. */
+/* Return whether the path exists; a dangling link does. ENOENT and ENOTDIR mean that it does not. On any other failure
+   path_find raises an error, and path_exists returns true, so that nothing is overwritten. */
 bool path_find(const char *path);
 bool path_exists(const char *path);
 /* Returns the path of a file that may be installed with the program: `path` if it exists or is absolute, else the file
-   of that name in ../share/sqrtdk of the program's directory, or `path` if that does not exist either. */
+   of that name in ../share/sqrtdk of the program's directory if there is one, else `path`. */
 const char *path_installed(const char *path, char out[PATH_CAPACITY]);
 
 /* Opens /dev/null for each standard stream that is closed. Otherwise the next file would get its number, and messages

@@ -25,12 +25,12 @@ Json *js_list(Json *object, const char *key); /* the object's array of this name
 typedef enum { JS_LINE, JS_INDENTED, JS_ASCII } JsonLayout;
 char *js_dump(const Json *value, JsonLayout layout);
 
-/* Returns the value of a text that must be one JSON value without repeated keys. The error, of status STATUS_USAGE,
-   starts with `what`, then line and column. */
+/* Returns the value of a text that must be one JSON value without repeated keys. Errors name `what`, line and column.
+ */
 Json *js_parse(const char *text, size_t size, const char *what);
 
 /* js_save writes a value to a file, as file_write does. js_load returns the value in a file of at most 64 MB, which is
-   called `what` in errors. A file that is not valid JSON is an error. */
+   called `what` in errors. */
 void js_save(const Json *value, JsonLayout layout, const Directory *directory, const char *name);
 Json *js_load(const char *path, const char *what);
 

@@ -13,8 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns `count` items of `size` bytes, all zero; never NULL, also for 0 bytes. Without memory raises an error of
-   status STATUS_FAILED: "no memory for WHAT". */
+/* Returns `count` items of `size` bytes, all zero; never NULL, also for 0 bytes. An error says "no memory for WHAT". */
 void *memory_make(size_t count, size_t size, const char *what);
 /* Returns a zeroed block of `size` bytes. undo(block) is called before the block is freed. It may raise an error, which
    is ignored where another error is the reason. */
@@ -49,6 +48,5 @@ typedef struct {
 void *arena_take(Arena *arena, size_t count, size_t size);
 
 /* Gives a measured arena its memory, zeroed by the system on first touch, in large pages where it has them, and starts
-   it again at the front. Without memory raises an error, in which `what` names the family of
-   arrays. */
+   it again at the front. `what` names the family of arrays in errors. */
 void arena_allocate(Arena *arena, const char *what);

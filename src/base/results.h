@@ -25,7 +25,7 @@ typedef struct {
 
 /* Makes and locks a directory, or locks one that is unused. `out` is the user's --out. If it names anything else,
    `force` is needed, and it must be a directory, not a symbolic link, that holds our run.json. No process may train in
-   it nor, if it is a sweep, in one of its runs. Anything else is an error. If `out` is NULL,
+   it nor, if it is a sweep, in one of its runs. If `out` is NULL,
    makes the first free one of log_out, log_out-2, log_out-3, ... Writes an empty run.json.new there, which marks the
    directory as a beginning. An error before results_begin removes a directory that was made here with all that is in
    it, and says where the old one is. */
@@ -44,7 +44,7 @@ void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number);
 
 /* Returns the first entries of run.json: program, version, machine and time of start. The caller adds to them. */
 Json *run_description(const char *command_line, size_t threads);
-/* Reads run.json of a directory, which must be one of this program; if not, raises an error. */
+/* Reads run.json of a directory, which must be one of this program. */
 Json *run_description_load(const char *directory);
 void run_description_save(const Json *description, const Directory *directory);
 

@@ -37,8 +37,7 @@ typedef struct {
     Json *header;
 } SafetensorsFile;
 
-/* Reads a file whose numbers have at most `limit` bytes. A wrong file is an error that names the
-   path. */
+/* Reads a file whose numbers have at most `limit` bytes. */
 SafetensorsFile safetensors_open(const char *path, size_t limit);
 
 /* Returns a value of the metadata; NULL when there is none of that name. */
@@ -46,6 +45,6 @@ const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
 
 /* Copies the numbers into the arrays' memory, which an error leaves as it was. Of an array whose `data` is NULL, only
    the entry is checked. The file must hold exactly these arrays, with these types and shapes, without gaps or overlaps,
-   and have the checksum that its metadata names, if any. Anything else is an error that names
-   the difference. `owner` ("the config's model") says in the message whose arrays were expected. */
+   and have the checksum that its metadata names, if any. `owner` ("the config's model") says in the message whose
+   arrays were expected. */
 void safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner);

@@ -23,7 +23,7 @@ void text_make_plain(char *text);
 
 /* Returns whether a character other than a blank, a tab and a line end cannot be seen. */
 bool text_is_invisible(uint32_t character);
-/* Returns the first character of a text that is invisible or looks like one of ASCII, 0 if there is none. */
+/* Returns the first character of a text that is invisible or looks like one of ASCII, or 0. */
 uint32_t text_find_lookalike(const char *text);
 
 /* Writes a text from outside, as a result: into a file or a pipe byte by byte, to a terminal made plain except for line

@@ -1,6 +1,5 @@
 /* The config of a run. One table (table.c) describes each key once: section, name, type, range, default, one line of
-   help. Parsing, checking, `help config`, and the resolved copy in the run directory come from this
-   table. */
+   help. Parsing, checking, `help config`, and the resolved copy in the run directory come from it. */
 #pragma once
 
 #include <stdint.h>
@@ -95,17 +94,17 @@ typedef struct {
 
 /* Reads `path`, applies the overrides ("section.name=value", as after --set; the last one wins), fills in the defaults
    that depend on others (d_k, d_ff, scale_divisor, switch_divisor, min_lr, momentum, out), and checks what concerns
-   several keys. An error has status STATUS_USAGE (STATUS_FAILED without memory). It names the file and the line, shows
-   the line, and says what is accepted and which key is nearest. The [sweep] section goes to `sweep`; if that is NULL,
-   the section is an error. With the section, what concerns several keys is left to config_with. Grammar: config.c. */
+   several keys. An error names the file and the line, shows the line, and says what is accepted and which key is
+   nearest. The [sweep] section goes to `sweep`, and what concerns several keys is then left to config_with; if `sweep`
+   is NULL, the section is refused. Grammar: config.c. */
 void config_load(Config *config, const SweepReader *sweep, const char *path, const char *const *overrides,
                  size_t override_count);
 /* Sets *out to the config with other values of `count` keys, as config_check_value writes them, checked as if it had
    been read from a file. An error begins with "[sweep]". */
 void config_with(const Config *config, size_t count, const size_t keys[], const char *const values[], Config *out);
 
-/* Raises an error, which names a key and both values, if `run`, which was trained with
-   `trained`, would have another config by the file `path`, which gives it `given`. */
+/* Checks that the file `path` gives `run` the config with which it was trained. The error names a key and both values.
+ */
 void config_check_same(const Config *given, const char *path, const Config *trained, const char *run);
 
 /* Makes a config without [sweep] as config_load does, from the text of a file whose name is `name`. */
@@ -116,8 +115,8 @@ ScaleDivisor config_divisor(const Config *config, size_t step);
 /* Returns what a run predicts, in the singular: "character" or "answer". A loss is the mean over these. */
 const char *config_target(const Config *config);
 
-/* For a SweepReader. config_error raises an error about the line that is read (printf-style).
-   config_check_value reads a value as a file has it, and writes it as config_write does. */
+/* For a SweepReader. config_error raises an error about the line that is read (printf-style). config_check_value reads
+   a value as a file has it, and writes it as config_write does. */
 _Noreturn void config_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void config_check_value(size_t key, const char *text, char *out, size_t capacity);
 
@@ -127,8 +126,8 @@ void config_write(const Config *config, FILE *out);
 /* Writes as config_write does, without each key that `differs` between the runs of a sweep. */
 void config_write_but(const Config *config, bool (*differs)(const void *arg, size_t key), const void *arg, FILE *out);
 
-/* Writes the reference, for `help config`: every key by section, with type or choices, default and
-   help, in at most 80 columns. */
+/* Writes the reference, for `help config`: every key by section, with type or choices, default and help, in at most 80
+   columns. */
 void config_write_help(FILE *out);
 
 /* Writes how to set the key with this name, or section and name, with - or _: "--set train.steps=10"; all of them if

@@ -12,8 +12,7 @@ enum { NGRAM_ORDERS = 4 };
    interpolated estimate of Witten and Bell, counted on the training split (docs/model.md). Contexts begin within the
    validation split, so its first characters have shorter ones.
 
-   Both splits are token ids from 0 to V - 1. losses[n - 1] is the loss of order n, NaN if no character is predicted.
-   A text of 2^32 - 1 characters or more is an error. */
+   Both splits are token ids from 0 to V - 1. losses[n - 1] is the loss of order n, NaN if no character is predicted. */
 void ngram_losses(const int32_t *training /* (training_count) */, size_t training_count,
                   const int32_t *validation /* (validation_count) */, size_t validation_count, size_t V,
                   double losses[NGRAM_ORDERS]);

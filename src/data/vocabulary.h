@@ -16,8 +16,8 @@ Vocabulary vocabulary_make(const uint32_t *characters, size_t count);
 /* Returns the id of a character, or -1. */
 int32_t vocabulary_id(const Vocabulary *vocabulary, uint32_t character);
 
-/* Writes the ids of a UTF-8 text, at most `capacity`, and returns their number. A character outside the vocabulary is
-   an error, which names the character and, by `what`, the text. */
+/* Writes the ids of a UTF-8 text, at most `capacity`, and returns their number. Refuses a character outside the
+   vocabulary; `what` names the text. */
 size_t vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
                          size_t capacity);
 

@@ -21,7 +21,7 @@ static inline Bf16 *bf16_take(Arena *arena, size_t rows, size_t width) {
     return arena_take(arena, size_mul(size_add(rows, 15), bf16_stride(width)), sizeof(Bf16));
 }
 
-/* Bits whose upper half is x rounded to bf16, to nearest, ties to even; a NaN stays a NaN. */
+/* Returns bits whose upper half is x rounded to bf16, to nearest, ties to even; a NaN stays a NaN. */
 static inline __attribute__((always_inline)) uint32_t bf16_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

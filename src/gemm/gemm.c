@@ -209,23 +209,25 @@ static const struct {
 
 #endif
 
-/* The processor that a kernel needs, and its functions; NULL: this build does not have it. */
+/* What messages call a kernel, the processor that it needs, and its functions; NULL: this build does not have it. */
 static const struct {
+    const char *name;
     CpuLevel needed;
     void (*gemm)(const Product *, real *, real *);
     void (*pack)(const Product *, Range, float *);
 } KERNELS[GEMM_AMX_BF16 + 1] = {
+    [GEMM_NONE] = {.name = "OpenBLAS"},
 #ifdef WIDE
-    [GEMM_AVX2] = {CPU_AVX2, gemm_avx2, pack_avx2},
+    [GEMM_AVX2] = {"sqrtdk", CPU_AVX2, gemm_avx2, pack_avx2},
 #endif
 #if defined WIDE && !defined AVX2_ALONE
-    [GEMM_AVX512] = {CPU_AVX512, gemm_avx512, pack_avx512},
-    [GEMM_AVX512_BF16] = {CPU_AVX512_BF16, gemm_avx512bf16, pack_avx512bf16},
-    [GEMM_AMX_BF16] = {CPU_AMX_BF16, gemm_amx, pack_amx},
+    [GEMM_AVX512] = {"sqrtdk", CPU_AVX512, gemm_avx512, pack_avx512},
+    [GEMM_AVX512_BF16] = {"AVX512-BF16", CPU_AVX512_BF16, gemm_avx512bf16, pack_avx512bf16},
+    [GEMM_AMX_BF16] = {"AMX-BF16", CPU_AMX_BF16, gemm_amx, pack_amx},
 #endif
 #ifndef REAL_DOUBLE
-    [GEMM_FLOAT4] = {CPU_OTHER, gemm_float4, pack_float4},
-    [GEMM_EMULATED_BF16] = {CPU_OTHER, gemm_emulated, pack_emulated},
+    [GEMM_FLOAT4] = {"sqrtdk", CPU_OTHER, gemm_float4, pack_float4},
+    [GEMM_EMULATED_BF16] = {"emulated bf16", CPU_OTHER, gemm_emulated, pack_emulated},
 #endif
 };
 
@@ -242,6 +244,8 @@ GemmKernel gemm_best(bool bf16) {
         if (gemm_runs(kernel)) return kernel;
     return GEMM_NONE;
 }
+
+const char *gemm_name(GemmKernel kernel) { return KERNELS[kernel].name; }
 
 size_t gemm_buffer_bytes(GemmKernel kernel) { return kernel == GEMM_NONE ? 0 : sizeof packed; }
 

@@ -3,7 +3,7 @@
        NAME(x)        the name of a function for this width
        TARGET         its instruction set
        LANES          floats to a vector
-       ROWS, VECTORS  the tile of C that is accumulated in registers: ROWS rows of VECTORS vectors
+       ROWS, VECTORS  the tile of C that is accumulated in registers: 4, 6, 8 or 12 rows of VECTORS vectors; AMX has 32
        KIND           FLOATS, or pairs of bf16: DOT_BF16 by VDPBF16PS, TILES_BF16 by TDPBF16PS, EMULATED_BF16
 
    Packed operands have elements of 32 bits: floats, or pairs of bf16, an even step of k in the low half and the next in
@@ -25,7 +25,7 @@ typedef int NAME(ints) __attribute__((vector_size(4 * LANES)));
    none is. */
 static inline bool NAME(is_bf16)(Operand x) { return EACH == 2 && x.form == FORM_BF16; }
 
-/* The address of an entry of an operand, by its row and column as stored. */
+/* Returns the address of an entry of an operand, by its row and column as stored. */
 static inline const void *NAME(stored)(Operand x, size_t row, size_t column) {
     return (const char *)x.rows + (row * x.stride + column) * size_of(NAME(is_bf16)(x));
 }
@@ -76,12 +76,12 @@ static inline __attribute__((always_inline)) TARGET void NAME(store_sums)(float 
     __asm__ volatile("" ::: "memory");
 }
 
-/* C (rows, vectors) = start + alpha A B. The rows of A are `row` elements apart; B is a packed panel. Each entry is a
-   sum over blocks of 32 steps of k, in each of which the even and the odd steps are summed apart (Intel's manual,
-   TDPBF16PS). If alpha is 1 the sum begins with `start`, otherwise that is added last. k is rounded up to whole blocks:
-   A and B have them, with zeros in A beyond its last step and beyond a triangle. Rows beyond A's are also read, but not
-   used. If alpha is 1, whole tiles of the processor are loaded from C and stored there, and two vectors of a bias are
-   loaded in place. Everything else is copied. */
+/* Computes C (rows, vectors) = start + alpha A B. The rows of A are `row` elements apart; B is a packed panel. Each
+   entry is a sum over blocks of 32 steps of k, in each of which the even and the odd steps are summed apart (Intel's
+   manual, TDPBF16PS). If alpha is 1 the sum begins with `start`, otherwise that is added last. k is rounded up to whole
+   blocks: A and B have them, with zeros in A beyond its last step and beyond a triangle. Rows beyond A's are also read,
+   but not used. If alpha is 1, whole tiles of the processor are loaded from C and stored there, and two vectors of a
+   bias are loaded in place. Everything else is copied. */
 static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
                                   size_t step, const float *b, Start start, float *c, size_t ldc) {
     (void)step;
@@ -136,9 +136,9 @@ static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(co
 #endif
 }
 
-/* sum + left * right; for pairs of bf16 the odd steps come first. A product of two bf16 is exact in a float. For floats
-   the intrinsics make a fused multiply-add. The compiler (gcc 13 and later) would not fuse a loop with a single sum, as
-   in a tile of one row and one vector. */
+/* Returns sum + left * right; for pairs of bf16 the odd steps come first. A product of two bf16 is exact in a float.
+   For floats the intrinsics make a fused multiply-add. The compiler (gcc 13 and later) would not fuse a loop with a
+   single sum, as in a tile of one row and one vector. */
 static inline __attribute__((always_inline)) TARGET NAME(vec)
     NAME(multiply_add)(NAME(vec) sum, NAME(vec) left, NAME(vec) right) {
 #if KIND == EMULATED_BF16
@@ -158,8 +158,8 @@ static inline __attribute__((always_inline)) TARGET NAME(vec)
 #endif
 }
 
-/* C (rows, vectors) = start + alpha A B. A (rows, k) has `row` and `step` between its entries; B is a packed panel
-   (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. */
+/* Computes C (rows, vectors) = start + alpha A B. A (rows, k) has `row` and `step` between its entries; B is a packed
+   panel (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. */
 static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows, size_t vectors, size_t k, float alpha,
                                                                     const float *a, size_t row, size_t step,
                                                                     const float *b, Start start, float *c, size_t ldc) {
@@ -252,7 +252,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
     }
 }
 
-/* The piece that begins with step `first`, without A. Its panels are those that are packed for all products, or else
+/* Makes the piece that begins with step `first`, without A. Its panels are the ones packed for all products, or else
    `panels`, with the piece alone. */
 static Piece NAME(piece)(const Product *o, size_t first, bool for_all, const float *panels) {
     const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH, depth = NAME(depth_of)(steps);

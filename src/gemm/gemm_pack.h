@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
 #endif
 }
 
-/* out (n): pairs from two rows of bf16 that are steps of k; if `next` is NULL, the second of each pair is zero. */
+/* Fills out (n) with pairs from two rows of bf16, two steps of k. `next` NULL: the second of each pair is zero. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements_of_bf16)(float *out, const Bf16 *x,
                                                                                 const Bf16 *next, size_t n) {
 #if BY_INSTRUCTION
@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements_of_bf16)(
 #endif
 }
 
-/* out (n): such pairs from two rows of floats; in a kernel of floats, the numbers of x. */
+/* Fills out (n) with such pairs from two rows of floats; in a kernel of floats, with the numbers of x. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements_of_floats)(float *out, const float *x,
                                                                                   const float *next, size_t n) {
 #if BY_INSTRUCTION
@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements)(bool bf1
     else NAME(elements_of_floats)(out, x, next, n);
 }
 
-/* out (rows, depth): pairs from rows of floats along which k runs. */
+/* Fills out (rows, depth) with pairs from rows of floats along which k runs. */
 static TARGET void NAME(pack_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
     const size_t depth = NAME(depth_of)(steps);
     for (size_t i = 0; i < rows; i++, x += stride, out += depth) {

@@ -39,11 +39,7 @@ void matmul_pack(const Product *o, Range columns, float *packed) {
 
 bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }
 
-const char *matmul_kernels(bool bf16) {
-    static const char *const names[] = {"OpenBLAS",      "sqrtdk",      "sqrtdk",  "sqrtdk",
-                                        "emulated bf16", "AVX512-BF16", "AMX-BF16"};
-    return names[kernels[bf16]]; /* in the order of GemmKernel */
-}
+const char *matmul_kernels(bool bf16) { return gemm_name(kernels[bf16]); }
 
 size_t matmul_packed_bytes(void) { return gemm_packed_bytes(); }
 

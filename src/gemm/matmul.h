@@ -28,7 +28,7 @@ typedef struct {
     Form form;
 } Operand;
 
-/* The operand from a row and a column on, as stored. */
+/* Returns the operand from a row and a column on, as stored. */
 static inline Operand operand_from(Operand x, size_t row, size_t column) {
     x.rows = (const char *)x.rows + (row * x.stride + column) * (x.form == FORM_BF16 ? sizeof(uint16_t) : sizeof(real));
     return x;
@@ -48,25 +48,25 @@ typedef struct {
     const real *bias; /* (n), added to each row, unless c is added to; NULL: there is none */
 } Product;
 
-/* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).
-   k is at least 1. c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that
-   are said to be zero must be zero. */
+/* Computes the product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks
+   that once). k is at least 1. c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the
+   entries that are said to be zero must be zero. */
 void matmul_product(const Product *product, real *c);
 
 /* Many products may share a right operand, as all threads share a weight. It is then packed once, in the
    layout in which the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
 
-   matmul_packed_size: the floats of memory for op(b) (k,n), packed, in an arena; 0 with OpenBLAS.
-   matmul_pack: packs some columns of op(b), which is `real`, for products with these n, k, op_b, b and `rounds`. The
+   matmul_packed_size returns the floats of memory for op(b) (k,n), packed, in an arena; 0 with OpenBLAS.
+   matmul_pack packs some columns of op(b), which is `real`, for products with these n, k, op_b, b and `rounds`. The
    columns begin at a multiple of PACKED_COLUMNS, and end at one or at n; so threads can share them. */
 enum { PACKED_COLUMNS = 32 };
 size_t matmul_packed_size(size_t k, size_t n, bool rounds);
 void matmul_pack(const Product *product, Range columns, float *packed);
 
-/* Loads OpenBLAS, unless it is loaded. Where it makes the products, it is loaded before main. An error has status
-   STATUS_FAILED. The functions below that ask OpenBLAS need it loaded. */
+/* Loads OpenBLAS, unless it is loaded. Where it makes the products, it is loaded before main. The functions below that
+   ask OpenBLAS need it loaded. */
 void matmul_load_openblas(void);
-/* matmul_product by OpenBLAS, for comparison. */
+/* Does what matmul_product does, by OpenBLAS. */
 void matmul_openblas(const Product *product, real *c);
 
 /* Returns whether this build on this processor makes its products itself (gemm/gemm.h). Then results depend neither on
@@ -76,17 +76,17 @@ bool matmul_is_own(void);
 /* Returns the name of the kernels: "sqrtdk" or "OpenBLAS"; of bf16 "AMX-BF16", "AVX512-BF16" or "emulated bf16". */
 const char *matmul_kernels(bool bf16);
 
-/* Bytes of each thread's buffer, for packed operands; 0 with OpenBLAS, whose buffers are unknown. */
+/* Returns the bytes of each thread's buffer, for packed operands; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
 
-/* Bytes of right operands that this thread has packed since it started: for the benchmark. */
+/* Returns the bytes of right operands that this thread has packed since it started: for the benchmark. */
 size_t matmul_packed_bytes(void);
 
 /* Returns how many threads OpenMP offered when the program started: one per processor, or OMP_NUM_THREADS. OpenBLAS is
    set to one thread per call, and its OpenMP build then limits omp_get_max_threads to one as well. */
 int matmul_threads_offered(void);
 
-/* The kernels that OpenBLAS chose, as it names them ("SkylakeX"), and its build, "OpenMP" or "pthread"; "not loaded" as
-   long as no product needed it. */
+/* Return the kernels that OpenBLAS chose, as it names them ("SkylakeX"), and its build, "OpenMP" or "pthread"; "not
+   loaded" as long as no product needed it. */
 const char *matmul_core(void);
 const char *matmul_build(void);

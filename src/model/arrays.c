@@ -14,11 +14,8 @@ static real *take(Arena *arena, size_t rows, size_t width) {
     return arena_take(arena, size_mul(rows, width), sizeof(real));
 }
 
-static Operand reals(real *x, size_t width) { return (Operand){x, width, FORM_REAL}; }
-
 static Activation activation(Arena *arena, size_t layer, size_t rows, size_t width) {
-    real *values = take(arena, rows, width);
-    return (Activation){.layer = layer, .width = width, .values = values, .operand = reals(values, width)};
+    return (Activation){.layer = layer, .width = width, .values = take(arena, rows, width)};
 }
 
 /* An array that only products read, which would round it to bf16: so it is rounded once, when it is computed. */
@@ -27,12 +24,7 @@ static Operand rounded(Arena *arena, size_t rows, size_t width) {
 }
 static Activation kept_activation(const ModelShape *s, Arena *arena, size_t layer, size_t rows, size_t width) {
     if (!s->attention.rounds) return activation(arena, layer, rows, width);
-    return (Activation){.layer = layer, .width = width, .operand = rounded(arena, rows, width)};
-}
-
-static void set_gradient(Activation *y, real *gradient) {
-    y->gradient = gradient;
-    y->gradient_operand = reals(gradient, y->width);
+    return (Activation){.layer = layer, .width = width, .rounded = rounded(arena, rows, width)};
 }
 
 static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
@@ -86,26 +78,26 @@ static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
     real *const inner = take(arena, rows, s->C); /* in the second sublayer, what is not the block's output */
     real *const own_proj_2 = dropout ? take(arena, rows, s->C) : NULL;
     real *const qkv = rounds ? NULL : take(arena, rows, width_in), *const fc = rounds ? NULL : take(arena, rows, s->F);
-    const Operand qkv_operand = rounds ? rounded(arena, rows, width_in) : reals(qkv, width_in);
-    const Operand fc_operand = rounds ? rounded(arena, rows, s->F) : reals(fc, s->F);
+    const Operand rounded_qkv = rounds ? rounded(arena, rows, width_in) : (Operand){0};
+    const Operand rounded_fc = rounds ? rounded(arena, rows, s->F) : (Operand){0};
     for (size_t layer = 0; layer < s->L; layer++) {
         Block *b = &m->blocks[layer];
         real *const output = outputs[(layer + 1) % 2];
-        set_gradient(&b->ln_1.y, ln_1);
+        b->ln_1.y.gradient = ln_1;
         b->qkv.gradient = qkv;
-        b->qkv.gradient_operand = qkv_operand;
-        set_gradient(&b->att, att);
-        set_gradient(&b->proj_1, proj_1);
-        set_gradient(&b->res_1, res_1);
-        set_gradient(&b->ln_2.y, s->pre_norm ? inner : output);
+        b->qkv.rounded_gradient = rounded_qkv;
+        b->att.gradient = att;
+        b->proj_1.gradient = proj_1;
+        b->res_1.gradient = res_1;
+        b->ln_2.y.gradient = s->pre_norm ? inner : output;
         b->fc.gradient = fc;
-        b->fc.gradient_operand = fc_operand;
-        set_gradient(&b->res_2, s->pre_norm ? output : inner);
-        set_gradient(&b->proj_2, dropout ? own_proj_2 : b->res_2.gradient);
+        b->fc.rounded_gradient = rounded_fc;
+        b->res_2.gradient = s->pre_norm ? output : inner;
+        b->proj_2.gradient = dropout ? own_proj_2 : b->res_2.gradient;
     }
-    set_gradient(&m->x, outputs[0]);
-    set_gradient(&m->ln_f.y, ln_1); /* its backward pass ends before the blocks need the buffer */
-    set_gradient(&m->logits, m->logits.values);
+    m->x.gradient = outputs[0];
+    m->ln_f.y.gradient = ln_1; /* its backward pass ends before the blocks need the buffer */
+    m->logits.gradient = m->logits.values;
     m->partials = take(arena, size_mul(rows / s->T, s->attention.H), attention_partials(&s->attention));
 }
 
@@ -190,9 +182,9 @@ AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {
     const Block *b = &m->blocks[layer];
     AttentionArrays a = {.attention = &m->shape.attention,
                          .T = T,
-                         .qkv = b->qkv.operand,
-                         .out = b->att.operand,
-                         .dqkv = b->qkv.gradient_operand,
+                         .qkv = activation_operand(&b->qkv),
+                         .out = activation_operand(&b->att),
+                         .dqkv = gradient_operand(&b->qkv),
                          .partials = m->partials,
                          .saved = b->saved};
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)

@@ -40,7 +40,7 @@ typedef struct {
     bool constant_weights;             /* whether the backward pass takes the weights p_ij as constants */
     double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
 } AttentionConfig;
-/* The attention that a config asks for, with the divisor of step 0. */
+/* Makes the attention that a config asks for, with the divisor of step 0. */
 AttentionConfig attention_make(const Config *config);
 /* Sets the divisor for a step (attention.switch_step). */
 void attention_set_step(AttentionConfig *attention, const Config *config, size_t step);
@@ -52,7 +52,7 @@ static inline size_t attention_width_out(const AttentionConfig *a) { return size
 static inline size_t attention_width_in(const AttentionConfig *a) {
     return size_mul(ATTENTION_PARTS, attention_width_out(a));
 }
-/* The columns of the input that are a head's queries, keys or values. */
+/* Returns the columns of the input that are a head's queries, keys or values. */
 static inline Range attention_columns(const AttentionConfig *a, AttentionPart part, size_t head) {
     const size_t begin = (part * a->H + head) * a->D;
     return (Range){begin, begin + a->D};
@@ -73,13 +73,13 @@ typedef struct {
     size_t heads, size;
 } ParameterShape;
 ParameterShape attention_parameter(const AttentionConfig *attention, AttentionParameter parameter);
-/* Numbers of partial gradients of one pair: one for each number that its head uses of any parameter. */
+/* Returns the number of partial gradients of a pair: one for each number that its head uses of any parameter. */
 size_t attention_partials(const AttentionConfig *attention);
 
-/* Floating-point operations of the forward pass for one position of T; the backward pass takes twice as many. The
-   masked half is counted, as is usual; a tanh counts as one. */
+/* Returns the floating-point operations of the forward pass for one position of T; the backward pass takes twice as
+   many. The masked half is counted, as is usual; a tanh counts as one. */
 double attention_flops(const AttentionConfig *attention, size_t T);
-/* Numbers of scratch that one thread needs for sequences of T. */
+/* Returns how many numbers of scratch a thread needs for sequences of T. */
 size_t attention_scratch(const AttentionConfig *attention, size_t T);
 
 /* The arrays that the forward pass keeps for the backward pass, for `rows` rows of (B,T). */
@@ -116,13 +116,12 @@ void attention_forward(const AttentionArrays *layer, Range pairs, real *scratch)
    Plain: plain_attention_backward. */
 void attention_backward(const AttentionArrays *layer, Range pairs, const real *dout, real *scratch);
 
-/* After these pairs: adds their partial gradients, in the order of the pairs, to the gradient of each parameter that
-   exists. */
+/* Adds the partial gradients of these pairs, in their order, to the gradient of each parameter that exists. */
 void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]);
 
-/* QK-clip (Kimi Team 2025, Kimi K2, section 2.1): where the largest of a step's scores of a head, score_max (H), is
-   above `limit`, its columns of W_Q and W_K (rows, 3HD), and of their biases (3HD, or NULL), shrink by the root of
-   limit / score_max, so that these scores shrink to the limit. */
+/* QK-clip (Kimi Team 2025, Kimi K2, section 2.1): where a head's largest score of a step, score_max (H), is above
+   `limit`, multiplies its columns of W_Q and W_K (rows, 3HD), and of their biases (3HD, or NULL), by the root of
+   limit / score_max, so that this score becomes the limit. */
 void attention_clip(const AttentionConfig *a, double limit, const real *score_max, real *weight, size_t rows,
                     real *bias);
 
@@ -133,44 +132,47 @@ void attention_clip(const AttentionConfig *a, double limit, const real *score_ma
 typedef struct {
     double overflows, subnormals, infinities;
 } AttentionRounding;
-/* x (n) rounded to a format, nearest even, beyond its range to infinity (attention_rounding.c). `rounding` NULL, or
+/* Rounds x (n) to a format, nearest even, beyond its range to infinity (attention_rounding.c). `rounding` NULL, or
    counts. */
 void round_scores(Precision precision, real *x, size_t n, AttentionRounding *rounding);
 
-/* Scores (count, first + count) of queries first .. first + count - 1 of a pair against the keys that the last of them
-   sees: raw, without the multiplier, or modified, as softmax gets them. Entries with key > query are not meaningful.
-   `rounding` NULL, or added to: what is counted of queries and keys comes with the last query. `scores` may be the
-   start of scratch where count <= ATTENTION_TILE; T + 1 doubles from scratch + ATTENTION_TILE * T on are left alone. */
+/* Computes the scores (count, first + count) of queries first .. first + count - 1 of a pair against the keys that the
+   last of them sees: raw, without the multiplier, or modified, as softmax gets them. Entries with key > query are not
+   meaningful. Adds to `rounding`, unless that is NULL; the counts of queries and keys come with the last query.
+   `scores` may be the start of scratch where count <= ATTENTION_TILE; T + 1 doubles from scratch + ATTENTION_TILE * T
+   on are left alone. */
 typedef enum { SCORES_RAW, SCORES_MODIFIED } ScoreStage;
 void attention_scores(const AttentionArrays *layer, size_t pair, size_t first, size_t count, ScoreStage stage,
                       real *scores, AttentionRounding *rounding, real *scratch);
 
-/* The multiplier of a head, and the score of its sink, -infinity where there is none. With the config, these make its
-   weights from its raw scores. */
+/* Return the multiplier of a head, and the score of its sink, -infinity where there is none. With the config, these
+   make its weights from its raw scores. */
 real attention_multiplier(const AttentionArrays *layer, size_t head);
 real attention_sink(const AttentionArrays *layer, size_t head);
 
-/* Softmax of one row in double, whatever `real` is, and without cancellation however saturated the row is: for all
-   that is measured. The scores (n, at least 1) become the weights. */
+/* What is measured of a row of weights. */
 typedef struct {
     size_t keys, top;           /* n; which weight is the largest */
     double entropy, max_weight; /* of the weights, in nats; the largest of them */
 } SoftmaxRow;
+/* Turns scores (n, at least 1) into weights in double, whatever `real` is, and without cancellation however saturated
+   the row is: for all that is measured. */
 SoftmaxRow softmax_row(double *row, size_t n);
 
-/* softmax_row of one query's modified scores (visible), into `weights` (visible + 1). A sink counts as one more key,
-   the last. */
+/* Does that with one query's modified scores (visible), into `weights` (visible + 1). A sink is one more key, the last.
+ */
 SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *scores, size_t visible,
                          double *weights);
 
-/* The gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|, into
-   `query` and `scores` (count). dqkv is attention_backward's output and dout its input; count <= ATTENTION_TILE. */
+/* Measures the gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|,
+   into `query` and `scores` (count). dqkv is attention_backward's output and dout its input; count <= ATTENTION_TILE.
+ */
 void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dout, size_t first, size_t count,
                               double *query, double *scores, real *scratch);
 
-/* The root mean square of modified scores of rows of 1 to T keys whose queries and keys have independent normal entries
-   of these variances. The part *_bias of a variance is the bias's, the same at all positions: a score is a sum of d_k
-   products, and the products of the two biases add the same number to all scores, which is left out. Additive scores
-   count biases as if they differed. */
+/* Returns the root mean square of modified scores of rows of 1 to T keys, where queries and keys have independent
+   normal entries of these variances. The part *_bias of a variance is the bias's, the same at all positions. The
+   products of the two biases add the same number to all scores, which is left out. Additive scores count biases as if
+   they differed. */
 double attention_predicted_std(const AttentionConfig *attention, size_t T, double query, double query_bias, double key,
                                double key_bias);

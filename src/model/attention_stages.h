@@ -78,40 +78,39 @@ void panel_by_queries(real *y, size_t y_stride, const Head *h, const QueryTile *
 
 /* --- Stage 1 (attention_scores.c). */
 
-/* The first `rows` rows of h->q and h->k, as W_Q and W_K make them, are normalized and rounded where that is asked for.
-   `rounding` NULL, or counts what the rounding does. */
+/* Normalizes and rounds the first `rows` rows of h->q and h->k, where the config asks for that. `rounding` NULL, or
+   counts what the rounding does. */
 void prepare_qk(const Head *h, size_t rows, AttentionRounding *rounding);
-/* The panel's entries with key <= query become the raw scores. */
+/* Computes the raw scores, where key <= query. */
 void raw_scores_forward(real *panel, const Head *h, const QueryTile *t);
-/* From ds, the gradient of the raw scores, zero where key > query, to dq and dk of the scored queries and keys: the
-   tile's rows of dq overwritten, dk overwritten or added to (`adds`). Adds to the partial gradient of v. */
+/* Computes dq and dk of the scored queries and keys from ds, the gradient of the raw scores, zero where key > query.
+   Overwrites the tile's rows of dq; overwrites dk, or adds to it (`adds`). Adds to the partial gradient of v. */
 void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, bool adds);
 /* After all tiles, where the multiplier is learned: computes its partial gradient from dq and dk, and with additive
    scores from the partial gradient of v, all unmultiplied so far. Then multiplies them. */
 void multiplier_backward(const HeadGradients *g, const Head *h);
-/* After all tiles, where there is a qk_norm: from the gradients of the scored queries and keys to the gradients of
-   queries and keys, in place, and the partial gradients of the gains. h->q and h->k are as W_Q and W_K make them again.
- */
+/* After all tiles, where there is a qk_norm: turns the gradients of the scored queries and keys into the gradients of
+   h->q and h->k as W_Q and W_K make them, in place, and adds to the partial gradients of the gains. */
 void qk_norm_backward(const HeadGradients *g, const Head *h);
 
 /* --- Stage 2 (attention_score_mod.c). */
 
-/* From stage 1's panel to what softmax gets, where key <= query, in place. `slope` NULL, or where there is a cap
-   becomes a panel of its derivative. `rounding` NULL, or counts. */
+/* Modifies the raw scores, where key <= query, in place. `slope` NULL, or where there is a cap becomes a panel of its
+   derivative. `rounding` NULL, or counts. */
 void score_mod_forward(real *panel, real *slope, const Head *h, const QueryTile *t, AttentionRounding *rounding);
-/* ds, zero where key > query, from the gradient of softmax's input to the gradient of the raw scores, in place.
-   `slope` is what score_mod_forward left there. */
+/* Turns ds, zero where key > query, from the gradient of the modified scores into the gradient of the raw scores, in
+   place. `slope` is what score_mod_forward left there. */
 void score_mod_backward(real *ds, const real *slope, const Head *h, const QueryTile *t);
 
 /* --- Stage 3 (attention_softmax.c). */
 
-/* A panel's scores become weights times the dropout mask, zero where key > query; fills the rows' part of what is
-   saved. Returns the largest score, or NaN where a row has no finite sum. */
+/* Turns a panel's scores into weights times the dropout mask, zero where key > query, and fills the rows' part of what
+   is saved. Returns the largest score, or NaN where a row has no finite sum. */
 real softmax_forward(real *panel, const Head *h, const QueryTile *t);
-/* p from scores to weights times the mask, ds from do_i . v_j to ds, both zero where key > query. `mask` is scratch for
-   a row of one. */
+/* Turns p from scores into weights times the mask, and ds from do_i . v_j into ds, both zero where key > query. `mask`
+   is scratch for a row of one. */
 void softmax_backward(real *p, real *ds, real *mask, const HeadGradients *g, const Head *h, const QueryTile *t);
-/* After all tiles, where the sink is learned: its partial gradient. */
+/* After all tiles, where the sink is learned: computes its partial gradient. */
 void sink_backward(const HeadGradients *g, const Head *h);
-/* |ds| of query i from its scores and dp, in double whatever `real` is. */
+/* Returns |ds| of query i from its scores and dp, in double whatever `real` is. */
 double softmax_gradient_norm(const real *s, const real *dp, const Head *h, size_t i);

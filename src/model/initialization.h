@@ -11,5 +11,6 @@
 void tensors_initialize(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
                         real *flat);
 
-/* Variance of an entry of a tensor's column block right after initialization; 0 when the model has no such tensor. */
+/* Returns the variance of an entry of a tensor's column block right after initialization; 0 when the model has no such
+   tensor. */
 double initial_variance(const ModelShape *shape, TensorRole role, size_t block, Init init);

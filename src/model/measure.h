@@ -19,14 +19,15 @@ typedef struct {
     double w_q_norm, w_k_norm;  /* Frobenius norms of this head's W_Q and W_K (C, D) */
 } HeadStatistics;
 
-/* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice_size). */
+/* Measures every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice_size). */
 void measure_heads(Model *model, size_t B, size_t T, HeadStatistics *statistics);
 
-/* After model_forward on a batch of one sequence of T: raw scores and weights (L, H, T, T), entry (query, key), zero
-   where masked; each head's multiplier and sink (L, H), as attention_multiplier and attention_sink give them. */
+/* Raw scores and weights (L, H, T, T), entry (query, key), zero where masked; each head's multiplier and sink (L, H),
+   as attention_multiplier and attention_sink give them. */
 typedef struct {
     float *scores, *weights, *multiplier, *sink;
 } AttentionSnapshot;
+/* Fills a snapshot after model_forward on a batch of one sequence of T. */
 void measure_snapshot(Model *model, size_t T, const AttentionSnapshot *snapshot);
 
 /* Statistics of a set of norms. Quantiles are interpolated between the two nearest, as in NumPy. */
@@ -41,16 +42,17 @@ typedef struct {
     NormStatistics scores; /* |dL/ds_i|, s_i a row's scores */
 } GradientStatistics;
 
-/* Numbers of scratch that measure_gradients needs. */
+/* Returns how many numbers of scratch measure_gradients needs. */
 static inline size_t measure_gradients_scratch(const ModelShape *shape, size_t B) {
     return size_mul(size_mul(2, size_mul(shape->L, shape->attention.H)), size_mul(B, shape->T));
 }
 
-/* Every head, (L, H). The batch has targets and is one slice (model_slice_size); the model was made with gradients,
-   which are overwritten. Leaves the activations that model_forward leaves, except `fc` and the logits. */
+/* Measures every head, (L, H). The batch has targets and is one slice (model_slice_size). Overwrites the gradients with
+   which the model was made. Leaves the activations that model_forward leaves, except `fc` and the logits. */
 void measure_gradients(Model *model, const Batch *batch, double *scratch, GradientStatistics *statistics);
 
-/* The standard deviation of the first block's scores that theory predicts at initialization. A query's and a key's
-   entries have variance m C var(w) + var(b), where m is the mean square of the attention's input: the variance v of two
-   summed embeddings in a post-norm model, v / (v + epsilon) after a pre-norm one's LayerNorm. See docs/model.md. */
+/* Returns the standard deviation of the first block's scores that theory predicts at initialization. A query's and a
+   key's entries have variance m C var(w) + var(b), where m is the mean square of the attention's input: the variance v
+   of two summed embeddings in a post-norm model, v / (v + epsilon) after a pre-norm one's LayerNorm. See docs/model.md.
+ */
 double predicted_score_std(const ModelShape *shape, Init init);

@@ -35,8 +35,8 @@ static real *shard_gradients(const Part *p, const Activation *a) {
 }
 
 /* An activation, or a gradient, from a row on, as products read it. */
-static Operand operand(const Activation *x, size_t row) { return operand_from(x->operand, row, 0); }
-static Operand gradient_operand(const Activation *y, size_t row) { return operand_from(y->gradient_operand, row, 0); }
+static Operand operand(const Activation *x, size_t row) { return operand_from(activation_operand(x), row, 0); }
+static Operand gradient_from(const Activation *y, size_t row) { return operand_from(gradient_operand(y), row, 0); }
 
 /* This thread's scratch: for attention, or for rows that are computed and then kept in another form. */
 static real *scratch_of(const Part *p) { return p->m->scratch + (size_t)omp_get_thread_num() * p->m->scratch_size; }
@@ -118,12 +118,6 @@ void op_embedding_forward(const Part *p, const Activation *x) {
     end_operation(p, OP_EMBEDDING);
 }
 
-void op_embedding_backward(const Part *p, const Activation *x) {
-    const Dropout dropout = dropout_at(p, 0, DROPOUT_EMBEDDING);
-    dropout_rows(gradients(p, x), gradients(p, x), NULL, &dropout, p->batch_row + p->rows.begin, rows_of(p), x->width);
-    end_operation(p, OP_EMBEDDING_BACK);
-}
-
 void op_embedding_backward_weight(const Part *p, const Activation *x) {
     embedding_backward(weight_gradient(p, WTE, 0), weight_gradient(p, WPE, 0), shard_gradients(p, x),
                        tokens_of(p) + p->shard_rows.begin, rows_of_shard(p), T_of(p), x->width,
@@ -172,7 +166,7 @@ void op_linear_forward(const Part *p, const Activation *y, const Activation *x, 
 
 void op_linear_backward_input(const Part *p, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual) {
-    linear_backward_input(gradients(p, x), gradient_operand(y, p->rows.begin),
+    linear_backward_input(gradients(p, x), gradient_from(y, p->rows.begin),
                           weight_operand(p, role, y->layer, TRANSPOSED), rows_of(p), x->width, y->width, rounds(p));
     end_operation(p, OP_LINEAR_BACK);
     if (!residual) return;
@@ -193,7 +187,7 @@ static Tile own_strip(const Part *p, TensorRole role, size_t layer) {
 
 void op_linear_backward_weight(const Part *p, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(p, role + 1, y->layer);
-    const Operand dy = gradient_operand(y, p->shard_rows.begin);
+    const Operand dy = gradient_from(y, p->shard_rows.begin);
     linear_backward_weight(weight_gradient(p, role, y->layer), operand(x, p->shard_rows.begin), dy, rows_of_shard(p),
                            y->width, own_strip(p, role, y->layer), !begins(p), rounds(p));
     if (bias) linear_backward_bias(bias, dy, rows_of_shard(p), columns_of(p, y->width, role > LN_2_W));
@@ -275,14 +269,14 @@ void op_hidden_backward(const Part *p, const Activation *fc, const Activation *p
         n = rows_at_once(p, fc->values, r);
         real *dx = computed(p, fc->gradient, r, F), *derivative = fc->values ? fc->values + r * F : dx + n * F;
         const size_t step = fc->values ? n : 1;
-        linear_backward_input(dx, gradient_operand(proj, r), weight_operand(p, MLP_PROJ_W, proj->layer, TRANSPOSED), n,
-                              F, proj->width, rounds(p));
+        linear_backward_input(dx, gradient_from(proj, r), weight_operand(p, MLP_PROJ_W, proj->layer, TRANSPOSED), n, F,
+                              proj->width, rounds(p));
         end_operation(p, OP_LINEAR_BACK);
         for (size_t i = 0; i < n; i += step) {
             real *dz = dx + i * F;
             if (!fc->values) operand_read(derivative, F, operand(fc, r + i), 1, F);
             activation_backward(dz, dz, derivative, step * F);
-            operand_keep(gradient_operand(fc, r + i), dz, F, 1, F);
+            operand_keep(gradient_from(fc, r + i), dz, F, 1, F);
         }
         end_operation(p, OP_ACTIVATION_BACK);
     }
@@ -296,11 +290,9 @@ void op_residual_forward(const Part *p, const Activation *res, const Activation 
     end_operation(p, OP_RESIDUAL);
 }
 
-void op_residual_backward(const Part *p, const Activation *res, const Activation *proj, DropoutSite site) {
-    const Dropout dropout = dropout_at(p, res->layer, site);
-    if (proj->gradient != res->gradient) /* the model has dropout */
-        dropout_rows(gradients(p, proj), gradients(p, res), NULL, &dropout, p->batch_row + p->rows.begin, rows_of(p),
-                     res->width);
+void op_dropout_backward(const Part *p, const Activation *x, const Activation *y, DropoutSite site) {
+    const Dropout dropout = dropout_at(p, y->layer, site);
+    dropout_rows(gradients(p, x), gradients(p, y), NULL, &dropout, p->batch_row + p->rows.begin, rows_of(p), y->width);
     end_operation(p, OP_RESIDUAL_BACK);
 }
 
@@ -317,7 +309,7 @@ void op_unembedding_forward(const Part *p, const Activation *x) {
 
 void op_unembedding_backward_input(const Part *p, const Activation *x) {
     const Activation *logits = &p->m->logits;
-    linear_forward(gradients(p, x), gradient_operand(logits, p->rows.begin),
+    linear_forward(gradients(p, x), gradient_from(logits, p->rows.begin),
                    weight_operand(p, output_role(&p->m->shape), 0, PLAIN), NULL, rows_of(p), logits->width, x->width,
                    rounds(p));
     end_operation(p, OP_LOGITS_BACK);
@@ -326,7 +318,7 @@ void op_unembedding_backward_input(const Part *p, const Activation *x) {
 void op_unembedding_backward_weight(const Part *p, const Activation *x) {
     const Activation *logits = &p->m->logits;
     linear_backward_weight(
-        weight_gradient(p, output_role(&p->m->shape), 0), gradient_operand(logits, p->shard_rows.begin),
+        weight_gradient(p, output_role(&p->m->shape), 0), gradient_from(logits, p->shard_rows.begin),
         operand(x, p->shard_rows.begin), rows_of_shard(p), x->width,
         tile_strip(logits->width, x->width, CACHE_LINE, range_split(logits->width * x->width, 1, p->id, p->count)),
         true, rounds(p));

@@ -6,7 +6,7 @@
 
 #include "model/transformer.h"
 
-/* A thread's part of a batch: its rows of a slice of a shard. */
+/* A thread's rows of a slice of a shard of a batch. */
 typedef struct {
     Model *m;
     const Batch *batch;
@@ -25,9 +25,9 @@ typedef struct {
 /* Returns whether the slice is the first whose gradients are added up. */
 static inline bool begins(const Part *p) { return p->pass->zero_gradients && p->sequences.begin == 0; }
 
-/* The columns of a parameter's gradient that this thread computes, in whole cache lines, of which a narrow model has
-   fewer than there may be threads. So of two gradients that are computed one after the other, the second one's columns
-   (`from_the_middle`) begin with the other half of the threads. */
+/* Returns the columns of a parameter's gradient that this thread computes, in whole cache lines. A narrow model has
+   fewer lines than there may be threads. So of two gradients that are computed one after the other, the second one's
+   columns (`from_the_middle`) begin with the other half of the threads. */
 static inline Range columns_of(const Part *p, size_t columns, bool from_the_middle) {
     return range_split(columns, CACHE_LINE, (p->id + (from_the_middle ? p->count / 2 : 0)) % p->count, p->count);
 }
@@ -66,7 +66,7 @@ void op_unembedding_forward(const Part *p, const Activation *x);
 void op_cross_entropy_forward(const Part *p);
 
 /* The gradients of activations, on this thread's rows; each operation overwrites the gradient of its input. A residual
-   connection res = x + f(x) hands the gradient of res to f (op_residual_backward) and to x: the operation that ends f's
+   connection res = x + f(x) hands the gradient of res to f (op_dropout_backward) and to x: the operation that ends f's
    backward pass gets res as `residual` and adds its gradient to the gradient of x. NULL: there is no residual
    connection. */
 void op_cross_entropy_backward(const Part *p);
@@ -79,8 +79,8 @@ void op_attention_backward(const Part *p, const Activation *att);
 /* Measures the gradients of attention in this thread's rows, if the pass asks for it (query_norms). */
 void op_attention_measure(const Part *p, const Activation *att);
 void op_hidden_backward(const Part *p, const Activation *fc, const Activation *proj);
-void op_residual_backward(const Part *p, const Activation *res, const Activation *proj, DropoutSite site);
-void op_embedding_backward(const Part *p, const Activation *x); /* through dropout, in place */
+/* dL/dx = dL/dy times the mask. Without dropout, and for the embeddings, both gradients are one array. */
+void op_dropout_backward(const Part *p, const Activation *x, const Activation *y, DropoutSite site);
 
 /* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
    operations after a barrier. Each adds to the parameters' gradients, except that op_linear_backward_weight overwrites

@@ -16,12 +16,12 @@ typedef struct {
 
 ModelShape model_shape(const Config *config, size_t vocabulary);
 
-/* The number of weights in the blocks' linear layers. */
+/* Returns the number of weights in the blocks' linear layers. */
 double model_linear_weights(const ModelShape *shape);
 
-/* Floating-point operations of one training step over `tokens` tokens: per token 6 for each weight of the linear
-   layers, output head included, and 3 L attention_flops, which is 12 L H D T for dot products (Chowdhery et al. 2022,
-   PaLM, appendix B). The causal half that is skipped is counted, as is usual. */
+/* Returns the floating-point operations of one training step over `tokens` tokens: per token 6 for each weight of the
+   linear layers, output head included, and 3 L attention_flops, which is 12 L H D T for dot products (Chowdhery et al.
+   2022, PaLM, appendix B). The causal half that is skipped is counted, as is usual. */
 double model_flops(const ModelShape *shape, double tokens);
 
 /* The role of a tensor. The bias of a linear layer or LayerNorm comes right after its weight, as role + 1. */
@@ -53,10 +53,10 @@ typedef enum {
     LAYER_LAST = MLP_PROJ_B,
 } TensorRole;
 
-/* The weight of the logits (V,C). */
+/* Returns the weight of the logits (V,C). */
 static inline TensorRole output_role(const ModelShape *shape) { return shape->tied ? WTE : LM_HEAD; }
 
-/* Which of attention's own parameters a tensor is; ATTENTION_PARAMETERS if it is none of them. */
+/* Returns which of attention's own parameters a tensor is; ATTENTION_PARAMETERS if it is none of them. */
 static inline AttentionParameter attention_parameter_of(TensorRole role) {
     const bool own = role >= ATTN_V && role < ATTN_PROJ_W;
     return own ? (AttentionParameter)(role - ATTN_V) : ATTENTION_PARAMETERS;
@@ -118,12 +118,12 @@ typedef struct {
 /* Makes the table of a model. */
 TensorTable tensors_make(const ModelShape *shape);
 
-/* One row of a model's table, without its offset; false when the model has no such tensor. */
+/* Makes one row of a model's table, without its offset. Returns false when the model has no such tensor. */
 bool tensor_describe(Tensor *tensor, const ModelShape *shape, TensorRole role, size_t layer);
 
-/* NULL when the model has no such tensor (bias = no, tied embeddings). A tensor outside the layers has layer 0. */
+/* Returns NULL when the model has no such tensor (bias = no, tied embeddings). One outside the layers has layer 0. */
 const Tensor *tensor_find(const TensorTable *table, TensorRole role, size_t layer);
 /* Returns where a tensor starts in `flat`, or NULL when the model has no such tensor. */
 real *tensor_at(const TensorTable *table, real *flat, TensorRole role, size_t layer);
-/* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
+/* Returns the name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);

@@ -82,12 +82,12 @@ static void block_backward_weights(const Part *p, const Block *b, const BlockInp
 /* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to the gradient of
  * x. */
 static void pre_norm_backward(const Part *p, const Block *b, const Activation *x) {
-    op_residual_backward(p, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_dropout_backward(p, &b->proj_2, &b->res_2, DROPOUT_MLP_OUTPUT);
     op_hidden_backward(p, &b->fc, &b->proj_2);
     op_linear_backward_input(p, &b->ln_2.y, &b->fc, FC_W, NULL);
     op_layernorm_backward_input(p, &b->res_1, &b->ln_2, LN_2_W, &b->res_2);
 
-    op_residual_backward(p, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    op_dropout_backward(p, &b->proj_1, &b->res_1, DROPOUT_ATTENTION_OUTPUT);
     op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
     exchange_rows(p);
     op_attention_backward(p, &b->att);
@@ -103,12 +103,12 @@ static void pre_norm_backward(const Part *p, const Block *b, const Activation *x
 /* The lines of post_norm_forward from the last to the first. */
 static void post_norm_backward(const Part *p, const Block *b, const Activation *x) {
     op_layernorm_backward_input(p, &b->res_2, &b->ln_2, LN_2_W, NULL);
-    op_residual_backward(p, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_dropout_backward(p, &b->proj_2, &b->res_2, DROPOUT_MLP_OUTPUT);
     op_hidden_backward(p, &b->fc, &b->proj_2);
     op_linear_backward_input(p, &b->ln_1.y, &b->fc, FC_W, &b->res_2);
 
     op_layernorm_backward_input(p, &b->res_1, &b->ln_1, LN_1_W, NULL);
-    op_residual_backward(p, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    op_dropout_backward(p, &b->proj_1, &b->res_1, DROPOUT_ATTENTION_OUTPUT);
     op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
     exchange_rows(p);
     op_attention_backward(p, &b->att);
@@ -163,7 +163,7 @@ static void backward(const Part *p) {
     barrier(p);
     for (size_t l = m->shape.L; l-- > 0;)
         (m->shape.pre_norm ? pre_norm_backward : post_norm_backward)(p, &m->blocks[l], block_input(m, l));
-    op_embedding_backward(p, &m->x);
+    op_dropout_backward(p, &m->x, &m->x, DROPOUT_EMBEDDING);
     barrier(p);
     op_embedding_backward_weight(p, &m->x);
 }

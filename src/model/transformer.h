@@ -29,16 +29,23 @@ static inline size_t model_slice_size(const ModelShape *shape, size_t B) {
    cache, and are one tile of AMX's products. */
 enum { ROWS_AT_ONCE = 32 };
 
-/* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Where only products
-   read an array, it may be in another form (gemm/bf16.h), and there is none of `real`. */
+/* One array of the forward pass and the array of its gradient. B is the slice's, here and below. With bf16, an array
+   that only products read is kept rounded (gemm/bf16.h), and there is none of `real`. */
 typedef struct {
     size_t layer, width;
-    real *values;             /* (B,T,width); NULL in another form */
-    real *gradient;           /* (B,T,width), shared by layers (arrays.c); NULL in another form, in a model made without
-                                 gradients, and for the output of the activation function */
-    Operand operand;          /* the values as products read them */
-    Operand gradient_operand; /* the gradient as products read it */
+    real *values;   /* (B,T,width); NULL: kept rounded */
+    real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL: kept rounded, or there is none, as in a model
+                       made without gradients and for the output of the activation function */
+    Operand rounded, rounded_gradient;
 } Activation;
+
+/* Returns the values, or the gradient, as products read them. */
+static inline Operand activation_operand(const Activation *a) {
+    return a->values ? (Operand){a->values, a->width, FORM_REAL} : a->rounded;
+}
+static inline Operand gradient_operand(const Activation *a) {
+    return a->gradient ? (Operand){a->gradient, a->width, FORM_REAL} : a->rounded_gradient;
+}
 
 /* A LayerNorm's output and what it keeps for the backward pass. */
 typedef struct {

@@ -7,8 +7,9 @@
 
 #include "base/real.h"
 
-/* losses (rows) from logits (rows, V). Overwrites losses, the logits with exp(z - max), and `sums` (rows) with the sums
-   of these. In a row whose target does not count, only the loss is overwritten. Plain: plain_cross_entropy_forward. */
+/* Computes losses (rows) from logits (rows, V). Overwrites the logits with exp(z - max), and `sums` (rows) with the
+   sums of these. In a row whose target does not count, only the loss is overwritten. Plain:
+   plain_cross_entropy_forward. */
 void cross_entropy_forward(real *losses, real *sums, real *logits, const int32_t *targets, size_t rows, size_t V);
 
 /* dL/dz_v = weight (softmax(z)_v - [v = target]), with weight = 1 / (number of targets that count) if L is the mean

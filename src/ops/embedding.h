@@ -6,8 +6,8 @@
 #include "base/range.h"
 #include "base/real.h"
 
-/* x[r] = wte[token[r]] + wpe[r mod T] for rows in `rows` of (B*T, C); wte (V, C), wpe (T or more, C). Overwrites.
-   Plain: plain_embedding_forward. */
+/* Overwrites x[r] with wte[token[r]] + wpe[r mod T] for `rows` of (B*T, C); wte (V, C), wpe (T or more, C). Plain:
+   plain_embedding_forward. */
 void embedding_forward(real *x, const int32_t *token, const real *wte, const real *wpe, size_t T, size_t C, Range rows);
 
 /* dL/dwte[v] = sum of dL/dx over the rows with token v; dL/dwpe[t] = sum over the sequences. Takes all rows, but only

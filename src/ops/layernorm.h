@@ -7,8 +7,8 @@
 
 #define LAYERNORM_EPSILON 1e-5
 
-/* y (rows, C) from x (rows, C); keeps mean (rows) and rstd (rows) for the backward pass. Overwrites all three. beta may
-   be NULL. Plain: plain_layernorm_forward. */
+/* Computes y (rows, C) from x (rows, C), and keeps mean (rows) and rstd (rows) for the backward pass. beta may be NULL.
+   Plain: plain_layernorm_forward. */
 void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta, size_t rows,
                        size_t C);
 

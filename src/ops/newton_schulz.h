@@ -22,12 +22,13 @@
 
 #include "base/real.h"
 
-/* y += alpha times the orthogonalized x. Both are (rows, columns), and the rows of y are `ldy` apart. The
+/* Adds alpha times the orthogonalized x to y. Both are (rows, columns), and the rows of y are `ldy` apart. The
    Frobenius norm of x must be at most 1. `bf16` rounds the operands of products. Runs on the calling thread alone;
    scratch has newton_schulz_scratch numbers. */
 void newton_schulz(size_t rows, size_t columns, const real *x, bool bf16, real alpha, real *y, size_t ldy,
                    real *scratch);
 size_t newton_schulz_scratch(size_t rows, size_t columns, bool bf16);
 
-/* The floating-point operations of newton_schulz. A symmetric product, of which half is computed, counts as half. */
+/* Returns the floating-point operations of newton_schulz. A symmetric product, of which half is computed, counts as
+   half. */
 double newton_schulz_flops(size_t rows, size_t columns, bool bf16);

@@ -20,10 +20,10 @@ typedef struct {
 void plain_make(Plain *plain, Model *model);
 
 /* Does what model_pass does, in loops, on the parameters, gradients and losses of the model. It does not use the
-   model's activations. The batch has targets. It ignores `training`, since it has no dropout, and must not get
-   `cached`; it computes one shard at a time. The bits are the same for any number of threads, because every sequence
-   has separate gradients, which are added up in the order of the sequences. */
+   model's activations. The batch has targets. It has no dropout, must not get
+   `cached`, and computes one shard at a time. The bits are the same for any number of threads: every sequence has
+   separate gradients, which are added up in the order of the sequences. */
 double plain_pass(Plain *plain, const Batch *batch, const Pass *pass);
 
-/* After a pass: the logits (T,V) of sequence b. */
+/* Returns the logits (T,V) of sequence b after a pass. */
 const real *plain_logits(const Plain *plain, size_t b);

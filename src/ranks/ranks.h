@@ -17,10 +17,9 @@
 #include "base/error.h"
 
 /* Joins the ranks that a launcher has started (mpirun -n 4 ./train-mpi ...); without a launcher this process is alone.
-   Raises an error unless all ranks were started with the same command. From now on rank 0 alone prints to stdout, and
-   if there are several ranks, they end on a signal that they have agreed on (base/interrupt.h, shards.c). A process
-   that is alone raises an error if a launcher has started several (a program without MPI). ranks_end waits for all
-   ranks and ends MPI; it does nothing if ranks_start was not called. */
+   All ranks must have been started with the same command. From now on rank 0 alone prints to stdout, and several ranks
+   end on a signal that they have agreed on (base/interrupt.h, shards.c). A program without MPI refuses to be one of
+   several. ranks_end waits for all ranks and ends MPI; it does nothing if ranks_start was not called. */
 void ranks_start(const char *command);
 void ranks_end(void);
 
@@ -29,14 +28,14 @@ void ranks_end(void);
    error in the command line, first joins the ranks. Any rank may call it at any point. */
 _Noreturn void ranks_fail(Error error, bool start);
 
-/* These functions return the number of ranks, the number of this rank (from 0), and the number of ranks on this
-   machine: 1, 0 and 1 before ranks_start. A rank may call them alone. */
+/* Return the number of ranks, the number of this rank (from 0), and the number of ranks on this machine: 1, 0 and 1
+   before ranks_start. A rank may call them alone. */
 size_t ranks_count(void);
 size_t ranks_index(void);
 size_t ranks_here(void);
 
-/* Raises an error on all ranks unless `text` is the same on all of them; its first 127 bytes count. The error names the
-   ranks whose `what` differs from rank 0's. */
+/* Checks that `text` is the same on all ranks; its first 127 bytes count. The error, which all ranks raise, names those
+   whose `what` differs from rank 0's. */
 void ranks_same(const char *what, const char *text);
 
 /* Sends cache lines to another rank, and receives lines from it. That rank calls this function with the two numbers

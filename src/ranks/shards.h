@@ -31,8 +31,8 @@ typedef struct {
 
 /* Makes `gradients` the first array of s->gradients. Allocates its other arrays, arrays for sums that wait (at most one
    per level of the tree), and for the exchange with other ranks. Gradients have n numbers (whole cache lines).
-   at_once is a power of two up to SHARDS_AT_ONCE_MAX; if this rank has fewer shards, it is their number. A number of
-   ranks that does not divide the number of shards is an error. */
+   at_once is a power of two up to SHARDS_AT_ONCE_MAX; if this rank has fewer shards, it is their number. The number
+   of ranks must divide the number of shards. */
 void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads);
 
 /* Ends at_once shards, from `first` on, in order from 0: s->gradients has the gradients of each, added up from zero,

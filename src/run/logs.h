@@ -76,9 +76,8 @@ Logs *logs_start(const Directory *directory);
 /* Starts logs on streams of the caller, which are closed when the logs are released. */
 Logs *logs_start_on(FILE *const file[LOG_COUNT]);
 /* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be a header and the rows of
-   all steps before `step` and of no others. If they are not, or cannot be read, raises an error.
-   Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only after
-   run.json says that the run continues. */
+   all steps before `step` and of no others. Writes nothing: logs_cut has to cut the logs back to `size` bytes before
+   anything is appended, but only after run.json says that the run continues. */
 Logs *logs_resume(const Directory *directory, size_t step, const size_t size[LOG_COUNT]);
 void logs_cut(const Logs *logs, const size_t size[LOG_COUNT]);
 
@@ -101,7 +100,7 @@ typedef struct {
 } LogTable;
 
 /* Reads metrics.csv or attention.csv of a run's directory, apart from a last line without its end: its writer was
-   killed or is not done. Errors have status STATUS_USAGE and name file and line. */
+   killed or is not done. Errors name file and line. */
 LogTable logs_read(const char *directory, Log log);
 /* Reads a log that is a text. */
 LogTable logs_read_text(Log log, const char *text, size_t size);

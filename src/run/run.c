@@ -206,7 +206,7 @@ void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]) {
 
 /* --- the directory */
 
-void run_create(Run *run, const char *out, bool force) {
+void run_make_directory(Run *run, const char *out, bool force) {
     if (ranks_index() > 0) return;
     run->results = results_make(out, run->config.log.out, force);
     run->locked = run->results->directory;

@@ -45,7 +45,7 @@ void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);
 /* Makes the directory of a new run (see results_make) with config.ini, vocab.json, checkpoint/ and attention/. The run
    must have its config and its text. If several processes train the run (ranks/ranks.h), only the first makes and
    writes the directory. On other ranks `locked` is NULL and every writer does nothing. */
-void run_create(Run *run, const char *out, bool force);
+void run_make_directory(Run *run, const char *out, bool force);
 /* Writes run.json, with result "running", and a line to `progress`. Call it when the logs have their headers and there
    is a checkpoint, so that a directory with run.json can be resumed. */
 void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);
@@ -55,21 +55,19 @@ void run_describe(Run *run, const Model *model, const char *command_line);
 void run_describe_end(const Run *run, const RunState *state, const char *result, const char *error);
 
 /* Opens the directory of an existing run, with `overrides` ("section.key=value") for its config. `exclusive` excludes
-   other processes until the run is released. A damaged directory, a process that writes there, and the directory of a
-   sweep are errors. Loads neither the vocabulary nor the text nor the parameters. */
+   other processes until the run is released. Refuses the directory of a sweep. Loads neither the vocabulary nor the
+   text nor the parameters. */
 void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive);
 /* Loads the vocabulary of an opened run, unless it is loaded. */
 void run_load_vocabulary(Run *run);
-/* Loads the vocabulary and the text of an opened run, which must be the one it was trained on: its fingerprint is in
- * run.json. */
+/* Loads the vocabulary of an opened run, and its text, whose fingerprint must be the one in run.json. */
 void run_load_corpus(Run *run);
 /* Loads the vocabulary of an opened run and makes its model, without gradients, for up to `max_batch` sequences at a
    time (0: train.batch), with the parameters of its last checkpoint. */
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 
-/* run_compare raises an error unless all processes that train the run have the same version, kernels, config and text,
-   and the same parameters at `step`. run_compare_parameters compares the parameters alone. For one process they do
-   nothing. */
+/* run_compare checks that all processes that train the run have the same version, kernels, config and text, and the
+   same parameters at `step`. run_compare_parameters compares the parameters alone. */
 void run_compare(const Run *run, const Model *model, size_t step);
 void run_compare_parameters(const Model *model, size_t step);
 
@@ -91,9 +89,7 @@ void description_config(const Json *d, const char *directory, Config *config, co
                         const char *const *overrides, size_t count);
 /* Adds an entry about this process to `resumed` of a run's or a sweep's run.json `d`, and returns it. */
 Json *description_resumed(Json *d, const char *command_line);
-/* Checks that `text`, of `path`, is the text that the run or sweep in `directory`, whose run.json is `d`, was trained
-   on. Any other text is an error. */
+/* Checks that `text`, of `path`, is what the run or sweep in `directory`, whose run.json is `d`, was trained on. */
 void description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text);
-/* Checks that the logs of a finished or diverged run are unchanged, by their hash in run.json. If not, raises an error
-   of status STATUS_USAGE that names them. */
+/* Checks that the logs of a finished or diverged run are unchanged, by their hash in run.json. */
 void run_check_logs(const char *directory);

@@ -28,7 +28,7 @@ void snapshot_put(const Snapshot *snapshot, FILE *out);
 void snapshot_name(size_t step, char name[64]);
 
 /* Reads the snapshot of `step`. Its layers and heads must be the config's, its step the one in its name, and its text
-   as long as the tensors say; if not, raises an error that names the file. */
+   as long as the tensors say. */
 Snapshot snapshot_load(const char *directory, const Config *config, size_t step);
 
 static inline float *snapshot_weights(const Snapshot *s, size_t layer, size_t head) {

@@ -22,11 +22,11 @@ typedef struct {
 typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
 
 enum { CANVAS_SIDE = 8192 };
-/* Makes a white picture of `width` x `height` units; each side has 1 to CANVAS_SIDE pixels, or an error is raised. */
+/* Makes a white picture of `width` x `height` units; each side must have 1 to CANVAS_SIDE pixels. */
 Canvas canvas_make(int width, int height, int scale);
 
-void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height,
-                      Color color); /* filled; what lies outside the picture is not drawn */
+/* Fills a rectangle. What lies outside the picture is not drawn. */
+void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color);
 /* Draws the edge of a rectangle, one unit wide, inside it. */
 void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color color);
 typedef struct {
@@ -47,11 +47,11 @@ void canvas_text(Canvas *canvas, double x, double y, double size, Align align, C
 void canvas_text_within(Canvas *canvas, double x, double y, double size, double limit, Color color, const char *text);
 /* Draws text turned a quarter to the left, so that it reads upwards. */
 void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
-/* Raises an error if the font that is built in cannot be read. */
+/* Checks that the font that is built in can be read. */
 void canvas_check_font(void);
 /* Returns whether the font has this character. */
 bool canvas_has(uint32_t character);
 double canvas_text_width(double size, const char *text);
 
-/* Saves the picture as PNG with its resolution, by file_write. After an error the file of that name is as before. */
+/* Saves the picture as PNG with its resolution, by file_write. */
 void canvas_save(const Canvas *canvas, const Directory *directory, const char *name);

@@ -37,5 +37,5 @@ extern const Color heatmap_not_a_number; /* red */
 
 /* Saves the figure as PNG. Each layer begins a line of panels. A line has four panels, or more if the picture would be
    higher than wide. In a strip a line has all panels of a layer, which are small and without characters, and the
-   picture has twice the pixels, for print at 200 dpi. A picture with a side above CANVAS_SIDE is an error. */
+   picture has twice the pixels, for print at 200 dpi. */
 void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name);

@@ -12,7 +12,7 @@ typedef struct {
 } Evaluation;
 
 /* Evaluates `batches` batches of windows of the validation split, at even distances. If `batches` is 0 or too large,
-   these are all windows, which do not overlap: every character but the first is predicted once. */
+   evaluates all windows. They do not overlap, so every character but the first is predicted once. */
 Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batches);
 
 /* Evaluates a run's model over the whole validation split of the run's text, which is loaded. */

@@ -35,10 +35,10 @@ double learning_rate(const Config *config, size_t step);
 double gradient_norm(Optimizer *optimizer, const real *gradients);
 
 /* Makes update number `step` (from 0) of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)). A
-   column block's learning rate is `lr` times its lr_scale. Weight decay is decoupled: tensors of two dimensions are
-   multiplied by 1 - lr * weight_decay, whatever the lr_scale; with lr_scale 0 they stay as they are. AdamW's moments
-   are bias-corrected. Muon's matrices have muon_lr times lr / train.lr in place of `lr`, and the decay
+   column block's learning rate is `lr` times its lr_scale; with lr_scale 0 the block stays as it is. AdamW's moments
+   are bias-corrected. Weight decay is decoupled: tensors of two dimensions are multiplied by 1 - lr * weight_decay,
+   whatever the lr_scale. Muon's matrices have muon_lr times lr / train.lr in place of `lr`, and decay by
    train.weight_decay; the other tensors then decay by train.adamw_decay. Ranks divide Muon's matrices among them: all
-   ranks call this with the same gradients, and end with the same parameters. */
+   call this with the same gradients, and end with the same parameters. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);

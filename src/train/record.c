@@ -46,7 +46,7 @@ void trainer_measure(Trainer *t) {
     Model *m = &t->model;
     Snapshot *s = &t->snapshot;
     int32_t *tokens = t->engine.tokens, *targets = t->engine.targets;
-    const size_t T = m->shape.T, slice = model_slice_size(&m->shape, batch_size(t)),
+    const size_t T = m->shape.T, slice = model_slice_size(&m->shape, t->run.config.train.batch),
                  B = validation_batch(&t->run.corpus, slice, T, tokens, targets);
     measure_gradients(m, &(Batch){tokens, targets, B, T}, t->measure_scratch, t->gradients);
     measure_heads(m, B, T, t->heads);

@@ -27,12 +27,12 @@ void trainer_make_arrays(Trainer *t) {
     const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
     const size_t threads = t->options->threads ? t->options->threads : t->run.threads;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
-    model_make(&t->model, &shape, batch_size(t), threads, true);
+    model_make(&t->model, &shape, c->train.batch, threads, true);
     engine_make(&t->engine, c->train.engine, c->train.shards, &t->model);
     optimizer_make(&t->optimizer, c, &t->model.tensors, threads);
     training_memory_check(training_memory(&t->engine, &t->optimizer));
     const size_t heads = size_mul(shape.L, shape.attention.H);
-    const size_t scratch = measure_gradients_scratch(&shape, model_slice_size(&shape, batch_size(t)));
+    const size_t scratch = measure_gradients_scratch(&shape, model_slice_size(&shape, c->train.batch));
     t->measure_scratch = memory_make(scratch, sizeof *t->measure_scratch, "statistics");
     t->heads = memory_make(heads, sizeof *t->heads, "statistics");
     t->gradients = memory_make(heads, sizeof *t->gradients, "statistics");
@@ -44,7 +44,7 @@ void trainer_make_arrays(Trainer *t) {
    heads. */
 static double measure_scores(Trainer *t) {
     const ModelShape *s = &t->model.shape;
-    const size_t B = model_slice_size(s, batch_size(t));
+    const size_t B = model_slice_size(s, t->run.config.train.batch);
     double sum = 0;
     corpus_training_batch(&t->run.corpus, t->run.config.train.seed, 0, B, s->T, t->engine.tokens, t->engine.targets);
     model_forward(&t->model, &(Batch){t->engine.tokens, NULL, B, s->T});
@@ -131,7 +131,7 @@ Trainer *trainer_start(const Config *config, const TrainOptions *options) {
     run_compare(&t->run, &t->model, 0);
     t->start = omp_get_wtime();
     run_count_ngrams(&t->run);
-    run_create(&t->run, options->out, options->force);
+    run_make_directory(&t->run, options->out, options->force);
     t->logs = logs_start(t->run.locked);
     logs_sizes(t->logs, t->state.log_size);
     trainer_save(t);

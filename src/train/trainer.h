@@ -37,18 +37,17 @@ typedef struct {
     PictureText text;
     Snapshot snapshot;
 
-    double loss, norm; /* of this step: the training loss, and the norm of its gradients */
-    double val_loss,
-        val_accuracy;  /* of this step, or NaN; of the last evaluation, NaN if there was none or for a text */
-    int signal;        /* that ends the run early, or 0 */
-    bool had_finished; /* before it was resumed */
-    Error failure;     /* the error that ended the loop; STATUS_OK: none */
+    double loss, norm;   /* of this step: the training loss, and the norm of its gradients */
+    double val_loss;     /* of this step, or NaN */
+    double val_accuracy; /* of the last evaluation; NaN if there was none, and for a text */
+    int signal;          /* that ends the run early, or 0 */
+    bool had_finished;   /* before it was resumed */
+    Error failure;       /* the error that ended the loop; STATUS_OK: none */
 } Trainer;
 
-static inline size_t batch_size(const Trainer *t) { return t->run.config.train.batch; }
-
-/* Makes a new run: its arrays, its directory with the first checkpoint, and the summary that is printed. Nothing is
-   written before config, corpus, memory and directory are known to be good. */
+/* Makes a new run: reads its text, makes and initializes its arrays, counts n-grams, makes and locks its directory, and
+   starts the logs. Then writes the first checkpoint and run.json, and prints the summary. Writes nothing before config,
+   text, memory and directory are known to be good. */
 Trainer *trainer_start(const Config *config, const TrainOptions *options);
 
 /* Makes everything of a run except its directory and logs, as trainer_start does. Config, text and options must be
@@ -58,12 +57,12 @@ void trainer_make_arrays(Trainer *trainer);
 /* Opens the run in `directory` at its last checkpoint. When it is trained further, it has the same bits as a run that
    never stopped, given the same number of threads and the same kernels. `overrides` may set only train.steps
    ("train.steps=2000"). If the run has already finished, makes its pictures and its page again, from its files, and
-   sets had_finished. A directory whose config, text, vocabulary or logs do not match the checkpoint, or in which
-   another process trains, is refused, and the difference named. */
+   sets had_finished. Refuses a directory whose config, text, vocabulary or logs do not match the checkpoint, and one in
+   which another process trains. */
 Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t override_count,
                         const TrainOptions *options);
 /* Resumes the run in options->out, which must have been started with this config, read from the file `path`. Starts it
-   if there is none. A symbolic link at that place is refused. */
+   if there is none. */
 Trainer *trainer_start_or_resume(const Config *config, const char *path, const TrainOptions *options);
 
 /* The parts of the loop. Each works on the step trainer->state.step.
@@ -95,8 +94,8 @@ size_t trainer_check(const Config *config, const TrainOptions *options, FILE *ou
 /* Returns the bytes that training needs: the arenas of model, engine and optimizer, and the buffers into which threads
    pack matrices. */
 size_t training_memory(const Engine *engine, const Optimizer *optimizer);
-/* Raises an error if the machine has less memory than `bytes`. Call it before the arenas are
-   written to: the system gives their pages only then. */
+/* Checks that the machine has this much memory. Call it before the arenas are written to: the system gives their pages
+   only then. */
 void training_memory_check(size_t bytes);
 
 /* Returns the tokens of one step of training. */
