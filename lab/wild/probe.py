@@ -22,6 +22,7 @@ import torch.nn.functional as F
 Seen = namedtuple("Seen", "path module sources d_k multiplier spread growth cap sink position learned")
 
 MOST = 80  # attentions that are measured in a pass
+FAINT = 1e-2
 RECENT = 60  # leaves before a softmax that a score may come from
 
 
@@ -84,6 +85,17 @@ class Watch:
                             enable_gqa=enable_gqa, **more)
         return call
 
+    def maximum(self, function):
+        """The maximum of a row is subtracted from its scores before some softmaxes, and changes nothing: a constant."""
+        def call(x, *args, **kwargs):
+            result = function(x, *args, **kwargs)
+            if self.measuring or args and torch.is_tensor(args[0]) or "other" in kwargs:
+                return result
+            if torch.is_tensor(result):
+                return result.detach()
+            return type(result)((result[0].detach(), *result[1:]))
+        return call
+
     # --- Measuring
 
     def measure(self, x):
@@ -131,6 +143,7 @@ class Watch:
                    ((torch, "matmul"), (torch, "bmm"), (torch, "einsum"), (torch.Tensor, "matmul"), (torch.Tensor, "__matmul__"))]
         places += [(owner, "softmax", self.softmax(owner.softmax)) for owner in (torch, torch.Tensor)]
         places += [(F, "scaled_dot_product_attention", self.fused(F.scaled_dot_product_attention))]
+        places += [(owner, name, self.maximum(getattr(owner, name))) for owner in (torch, torch.Tensor) for name in ("max", "amax")]
         kept = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
         hooks = [torch.nn.modules.module.register_module_forward_pre_hook(enter),
                  torch.nn.modules.module.register_module_forward_hook(leave)]
@@ -170,33 +183,41 @@ def multiplier(score, leaves, parameters):
     """Returns m, its spread, d_k, the numbers of the leaves that q and k are, and names of parameters that m depends on."""
     generator = torch.Generator().manual_seed(1)
     gradients = torch.autograd.grad(score, leaves, allow_unused=True, create_graph=True)
-    ratios = []
-    sizes = []
-    pairs = set()
-    learned = set()
+    supports = {}
+    strengths = {}
     for number, (leaf, gradient) in enumerate(zip(leaves, gradients)):
         if gradient is None or not gradient.requires_grad or not gradient.detach().isfinite().all():
             continue
         everywhere = second(gradient, torch.randn(leaf.shape, generator=generator), leaves)
         for other, partner in enumerate(everywhere):
-            if partner is None or not partner.detach().any():
-                continue
-            pairs.add((number, other))
-            # The entries that count here: those that a vector of the partner reaches.
-            back = second(gradients[other], torch.randn(leaves[other].shape, generator=generator), leaves)[number]
-            support = back.detach() != 0
-            sizes.append(int(support.sum()) // (2 if number == other else 1))
+            # What a random vector of the leaf reaches. A single entry is a term that is added, through a sigmoid say.
+            if partner is not None and (partner.detach() != 0).sum() > 1:
+                supports[number, other] = partner.detach() != 0
+                strengths[number, other] = partner.detach().norm().item()
+    # A cap bends the score a little, and so pairs vectors with themselves: far more weakly than q and k are paired.
+    supports = {pair: support for pair, support in supports.items() if strengths[pair] > FAINT * max(strengths.values())}
+    ratios = []
+    learned = set()
+    size = 0
+    for number, leaf in enumerate(leaves):
+        partners = [other for one, other in supports if one == number and (other, number) in supports]
+        if not partners:
+            continue
+        reached = torch.stack([supports[other, number] for other in partners]).any(0)
+        size = max(size, int(reached.sum()) // (2 if number in partners else 1))
+        for other in partners:
             for _ in range(3):
-                u = torch.randn(leaf.shape, generator=generator) * support
-                h = second(gradient, u, leaves)[other]
+                u = torch.randn(leaf.shape, generator=generator) * supports[other, number]
+                h = second(gradients[number], u, leaves)[other]
                 ratios.append((h.detach().norm() / u.norm()).item())
-            slopes = torch.autograd.grad(h.norm(), parameters, allow_unused=True, retain_graph=True) if h.requires_grad else ()
-            learned.update(parameters[i] for i, slope in enumerate(slopes) if slope is not None and slope.any())
+            if h.requires_grad and parameters:
+                slopes = torch.autograd.grad(h.norm(), parameters, allow_unused=True, retain_graph=True)
+                learned.update(parameters[i] for i, slope in enumerate(slopes) if slope is not None and slope.any())
     if not ratios:
         return None
     ratios.sort()
     middle = ratios[len(ratios) // 2]
-    return middle, (ratios[-1] - ratios[0]) / middle, max(sizes), pairs, learned
+    return middle, (ratios[-1] - ratios[0]) / middle, size, supports, learned
 
 
 def graph(tensor):
