@@ -43,6 +43,8 @@ def kind_of(one, two):
     if close(m1 * math.sqrt(d1), m2 * math.sqrt(d2)):
         constant = m1 * math.sqrt(d1)
         return ("sqrt_dk", 1.0) if close(constant, 1) else ("times sqrt_dk", constant)
+    if close(m1 / math.sqrt(d1), m2 / math.sqrt(d2)):
+        return "by sqrt_dk", m1 / math.sqrt(d1)
     if close(m1 * d1, m2 * d2):
         return "dk", m1 * d1
     if w1 != w2 and close(m1 * math.sqrt(w1), m2 * math.sqrt(w2)):
@@ -56,7 +58,7 @@ def short(path):
 
 
 def run(model, given, move=0):
-    """Returns the attentions of a pass, after a pass by itself, which shows whether the input is right."""
+    """Returns the attentions of a pass."""
     import torch
     from probe import Watch
     watch = Watch(model)
@@ -70,7 +72,6 @@ def run(model, given, move=0):
 
 def first_that_runs(name, size, attention):
     """Returns the model, its way, its input and what was seen; or the last reason why there is none."""
-    import torch
     import build
     reasons = []
     best = None
@@ -80,8 +81,6 @@ def first_that_runs(name, size, attention):
             continue
         for given in build.inputs(model):
             try:
-                with torch.no_grad():
-                    model(**given)
                 watch = run(model, given)
             except Exception as error:  # the reason that the table has
                 reasons.append(f"does not run: {type(error).__name__}: {error}")

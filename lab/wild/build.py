@@ -39,6 +39,7 @@ INNER = re.compile(r"^(intermediate_size|d_ff|ffn_dim|n_inner|encoder_ffn_dim|de
 EXPERTS = re.compile(r"^(num_experts|n_routed_experts|num_local_experts|moe_num_experts|n_experts|num_routed_experts)$")
 CHOSEN = re.compile(r"^(num_experts_per_tok|num_experts_per_token|moe_topk|top_k_experts|moe_top_k|moe_k|experts_per_token)$")
 TOKEN = re.compile(r"(_token_id|_token_index|_token_ids|_id|_index)$")
+PICTURES = re.compile("vl|omni|4v|ocr")  # models whose rotation has a section for time, height and width
 WORDS = 1000
 LARGEST = 250_000_000  # parameters of a model that is run
 
@@ -62,16 +63,25 @@ def shrink(config, size, few):
     if not old_head and type(config.get("hidden_size")) is int and type(config.get("num_attention_heads")) is int:
         old_head = config["hidden_size"] // max(1, config["num_attention_heads"])
     rotated = "head_dim" in config and config["head_dim"] == config.get("qk_rope_head_dim")
+    turned = d_k // 2 if config.get("qk_rope_head_dim") else d_k
+    old_turned = config.get("qk_rope_head_dim") or old_head
+    old_width = config.get("hidden_size")
     for key, value in list(config.items()):
         if isinstance(value, dict) and value.get("model_type") is not None:
             shrink(value, size, few)
             continue
         if key in ("rope_parameters", "rope_scaling") and isinstance(value, dict):
-            scale_sections(value, old_head, d_k)
+            if PICTURES.search(config.get("model_type") or "") and "rope_type" in value:
+                value.setdefault("mrope_section", [16, 24, 24])
+            scale_sections(value, old_turned, turned)
         if isinstance(value, list) and before > layers and len(value) == before:
             config[key] = value[:layers]
         if key == "mrope_section" and isinstance(value, list):
-            config[key] = sections(value, d_k // 2)
+            config[key] = sections(value, turned // 2)
+        if key == "per_layer_config" and isinstance(value, dict):
+            config[key] = {layer: part for layer, part in value.items() if int(layer) < min(before, layers)}
+            for part in config[key].values():
+                shrink(part, size, False)
         if type(value) is not int or value <= 0:
             continue
         if WIDTH.match(key):
@@ -100,6 +110,8 @@ def shrink(config, size, few):
             config[key] = d_k
         elif key in ("rotary_dim",):
             config[key] = min(value, d_k)
+        elif value == old_width and key.endswith(("_size", "_dim", "_width", "_channels")):
+            config[key] = width
     if few:
         fewer_words(config)
 
@@ -248,11 +260,11 @@ def inputs(model):
         several += [{"input_features": torch.randn(2, mel, 2 * long)}, {"input_features": torch.randn(2, 100, mel)},
                     {"input_features": torch.randn(2, mel, 100)}, {"input_features": torch.randn(2, 1, 1001, 64)},
                     {"input_features": torch.randn(2, 96, 160)}]
-    if "grid_thw" in names:
+    grids = [one for one in names if one.endswith("grid_thw")]
+    if grids and "input_ids" not in names:
         patch = dig(config, "patch_size", default=14) ** 2 * channels * dig(config, "temporal_patch_size", default=1)
         first = next(iter(inspect.signature(model.forward).parameters))
-        several.append({first: torch.randn(16, patch), "grid_thw": torch.tensor([[1, 4, 4]])})
-        several.append({first: torch.randn(16, width), "grid_thw": torch.tensor([[1, 4, 4]])})
+        several += [{first: torch.randn(16, one), grids[0]: torch.tensor([[1, 4, 4]])} for one in (patch, width)]
     if "past_values" in names:
         context = dig(config, "context_length", default=32)
         several.append({"past_values": torch.randn(2, context, dig(config, "num_input_channels", default=1))})

@@ -21,8 +21,9 @@ import torch.nn.functional as F
 # over that in the last; what else happens to the score.
 Seen = namedtuple("Seen", "path module sources d_k multiplier spread growth cap sink position learned")
 
-MOST = 80  # attentions that are measured in a pass
+MOST = 40  # attentions that are measured in a pass
 FAINT = 1e-2
+TRIED = 3  # scores of a row that may have no product
 RECENT = 60  # leaves before a softmax that a score may come from
 
 
@@ -158,20 +159,18 @@ class Watch:
                 hook.remove()
 
 
-def entries(x):
-    """Returns the places of two scores of the first matrix: one of the last row, and one of the second row or None."""
+def entries(x, which):
+    """Returns places of scores in a row (which) of the first matrix, the smallest scores first."""
     matrix = x.detach()
     while matrix.dim() > 2:
         matrix = matrix[0]
-    lead = (0,) * (x.dim() - 2)
-    places = []
-    for row in (matrix.shape[0] - 1, 1):
-        visible = [column for column in range(matrix.shape[1]) if 0 <= row < matrix.shape[0]
-                   and -1e4 < matrix[row, column] < math.inf]
-        visible = [column for column in visible if column != row] or visible
-        column = min(visible, key=lambda column: abs(matrix[row, column]), default=None)
-        places.append(None if column is None else (*lead, row, column))
-    return places
+    if matrix.shape[0] < 2:
+        which = 0
+    row = which % matrix.shape[0]
+    visible = [column for column in range(matrix.shape[1]) if -1e4 < matrix[row, column] < math.inf]
+    visible = [column for column in visible if column != row] or visible
+    visible.sort(key=lambda column: abs(matrix[row, column]))
+    return [(0,) * (x.dim() - 2) + (row, column) for column in visible]
 
 
 def second(gradient, direction, leaves):
@@ -243,19 +242,24 @@ def graph(tensor):
 def measured(x, recent, names):
     """Returns the members of Seen after `module`, or None if x has no product of two leaves."""
     leaves = [leaf for leaf, _ in recent]
-    last, early = entries(x)
-    if last is None or not leaves:
+    if not leaves:
         return None
     operations, variables = graph(x)
     parameters = [variable for variable in variables if variable in names]
-    found = multiplier(x[last], leaves, parameters)
+    found = None
+    for last in entries(x, -1)[:TRIED]:  # the smallest may be a sink
+        found = multiplier(x[last], leaves, parameters)
+        if found:
+            break
     if found is None:
         return None
     m, spread, d_k, pairs, learned = found
     growth = math.nan
-    if early is not None and early != last:
+    for early in entries(x, 1)[:TRIED]:
         before = multiplier(x[early], leaves, parameters)
-        growth = before[0] / m if before else math.nan
+        if before:
+            growth = before[0] / m
+            break
     bilinear = sorted({number for pair in pairs for number in pair})
     gradients = torch.autograd.grad(x[last], [leaves[number] for number in bilinear], retain_graph=True)
     # By Euler's theorem the bilinear part is half of the sum of these products; the rest was added.
