@@ -100,6 +100,8 @@ def shrink(config, size, few):
             config[key] = min(value, 4)
         elif CHOSEN.match(key):
             config[key] = min(value, 2)
+        elif key == "image_size" and type(config.get("patch_size")) is int:
+            config[key] = min(value, 8 * config["patch_size"])
         elif key in ("n_group", "topk_group", "num_expert_group"):
             config[key] = 1
         elif key in ("q_lora_rank", "kv_lora_rank"):
@@ -170,6 +172,18 @@ def only_heads(config, factor):
     fewer_words(config)
 
 
+def difference(default, changed):
+    """Returns what was changed, so that what a config derives from its sizes is derived again."""
+    rest = {}
+    for key, value in changed.items():
+        before = default.get(key)
+        if isinstance(value, dict) and isinstance(before, dict) and value.get("model_type") is not None:
+            rest[key] = difference(before, value) | {"model_type": value["model_type"]}
+        elif value != before:
+            rest[key] = value
+    return rest
+
+
 def config_class(name):
     return CONFIG_MAPPING[name]
 
@@ -207,8 +221,10 @@ def make(name, size, attention):
                     shrink(changed, size, way == "widths")
                 else:
                     only_heads(changed, 1 if which == 0 else 2)
-                changed.pop("architectures", None)
-                config = kind.from_dict(changed)
+                try:
+                    config = kind.from_dict(difference(default, changed))
+                except Exception:  # what is derived is derived from another size
+                    config = kind.from_dict(changed)
                 with torch.device("meta"):
                     numbers = sum(parameter.numel() for parameter in cls._from_config(config).parameters())
                 if numbers > LARGEST:
@@ -238,10 +254,10 @@ def inputs(model):
     config = model.config
     names = set(inspect.signature(model.forward).parameters)
     torch.manual_seed(2)
-    tokens = torch.randint(10, 90, (2, 12))
+    tokens = torch.randint(10, min(90, dig(config, "vocab_size", default=90)), (2, 12))
     channels = dig(config, "num_channels", "in_channels", "in_chans", default=3)
     side = dig(config, "image_size", "input_size", "img_size", default=64)
-    mel = dig(config, "num_mel_bins", "feature_size", "num_mel_features", "n_mels", "mel_bins", "audio_channels", default=80)
+    mel = dig(config, "input_dim", "num_mel_bins", "feature_size", "num_mel_features", "n_mels", "mel_bins", "audio_channels", default=80)
     long = dig(config, "max_source_positions", "max_length", default=100)
     width = dig(config, "hidden_size", "d_model", "n_embd", "dim", default=64)
     several = []
@@ -264,7 +280,7 @@ def inputs(model):
     if grids and "input_ids" not in names:
         patch = dig(config, "patch_size", default=14) ** 2 * channels * dig(config, "temporal_patch_size", default=1)
         first = next(iter(inspect.signature(model.forward).parameters))
-        several += [{first: torch.randn(16, one), grids[0]: torch.tensor([[1, 4, 4]])} for one in (patch, width)]
+        several += [{first: torch.randn(16, one), grids[0]: torch.tensor([[1, 4, 4]])} for one in (patch, 2 * patch, width)]
     if "past_values" in names:
         context = dig(config, "context_length", default=32)
         several.append({"past_values": torch.randn(2, context, dig(config, "num_input_channels", default=1))})
@@ -297,10 +313,13 @@ def inputs(model):
     if "input_ids" in names and "encoder_hidden_states" in names:
         several.append({"input_ids": tokens, "encoder_hidden_states": torch.randn(2, 12, dig(
             config, "encoder_hidden_size", "cross_attention_hidden_size", default=width))})
+    needed = [name for name, parameter in inspect.signature(model.forward).parameters.items()
+              if parameter.default is parameter.empty and name.endswith("mask")]
     for one in several:
+        shape = next(iter(one.values()))[0].shape[:1]
+        one.update({name: torch.ones(2, *shape, dtype=torch.long) for name in needed})
         if "decoder_input_ids" in names:
-            start = torch.randint(10, 90, (2, 12))
-            yield {**one, "decoder_input_ids": start}
+            yield {**one, "decoder_input_ids": tokens.flip(1)}
         yield one
 
 
