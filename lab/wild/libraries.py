@@ -35,7 +35,6 @@ def entry(library, field, name):
 
 def probed(module, *args, width, which=0, **kwargs):
     """Measures the attention of a PyTorch module."""
-    import torch
     from probe import Watch
     watch = Watch(module.eval())
     with watch.on():
@@ -45,7 +44,6 @@ def probed(module, *args, width, which=0, **kwargs):
     seen = watch.seen[which]
     if seen.spread > 1e-3:
         raise RuntimeError(f"the second derivative is no multiple of a rotation: it varies by {seen.spread:.2g}")
-    del torch
     return seen.multiplier, seen.d_k, width, seen.sources, seen.learned
 
 
@@ -72,8 +70,7 @@ def ring(nodes=6):
 
 def message_scores(layer, score):
     """Graph layers normalize scores over the edges into a node by torch_geometric.utils.softmax: hands it to the probe."""
-    import sys as system
-    module = system.modules[type(layer).__module__]
+    module = sys.modules[type(layer).__module__]
     kept = module.softmax
 
     def seen(source, index, ptr=None, num_nodes=None, dim=0):
@@ -210,34 +207,6 @@ def _(d):
     return probed(layer, rows(1, 6, HEADS * d), width=HEADS * d)
 
 
-@entry("torchaudio", "audio", "Conformer")
-def _(d):
-    import torch
-    from torchaudio.models import Conformer
-    layer = Conformer(HEADS * d, HEADS, 2 * HEADS * d, 1, 3)
-    return probed(layer, rows(1, 6, HEADS * d), torch.tensor([6]), width=HEADS * d)
-
-
-@entry("torchaudio", "audio", "Emformer")
-def _(d):
-    import torch
-    from torchaudio.models import Emformer
-    layer = Emformer(HEADS * d, HEADS, 2 * HEADS * d, 1, 4)
-    return probed(layer, rows(1, 8, HEADS * d), torch.tensor([8]), width=HEADS * d)
-
-
-@entry("torchaudio", "audio", "wav2vec2 SelfAttention")
-def _(d):
-    from torchaudio.models.wav2vec2.components import SelfAttention
-    return probed(SelfAttention(HEADS * d, HEADS), rows(1, 6, HEADS * d), width=HEADS * d)
-
-
-@entry("torchaudio", "audio", "WavLMSelfAttention")
-def _(d):
-    from torchaudio.models.wav2vec2.wavlm_attention import WavLMSelfAttention
-    return probed(WavLMSelfAttention(HEADS * d, HEADS), rows(1, 6, HEADS * d), width=HEADS * d)
-
-
 # --- Proteins, weather, time series
 
 @entry("fair-esm", "proteins", "MultiheadAttention")
@@ -295,7 +264,7 @@ def _(d):
     return probed(InterpretableMultiHeadAttention(HEADS, HEADS * d), x, x, x, width=HEADS * d)
 
 
-# --- Pictures, tables, text
+# --- Tables, text and others
 
 @entry("axial-attention", "pictures", "SelfAttention")
 def _(d):
@@ -319,40 +288,6 @@ def _(d):
 def _(d):
     from tab_transformer_pytorch.tab_transformer_pytorch import Attention
     return probed(Attention(HEADS * d, heads=HEADS, dim_head=d), rows(1, 6, HEADS * d), width=HEADS * d)
-
-
-def picture(module, *args, **kwargs):
-    """Returns the attention of a vision transformer of vit-pytorch."""
-    import importlib
-    return getattr(importlib.import_module("vit_pytorch." + module), args[0])(**kwargs)
-
-
-@entry("vit-pytorch", "pictures", "vit Attention")
-def _(d):
-    return probed(picture("vit", "Attention", dim=HEADS * d, heads=HEADS, dim_head=d), rows(1, 6, HEADS * d), width=HEADS * d)
-
-
-@entry("vit-pytorch", "pictures", "vit_for_small_dataset LSA")
-def _(d):
-    layer = picture("vit_for_small_dataset", "LSA", dim=HEADS * d, heads=HEADS, dim_head=d)
-    return probed(layer, rows(1, 6, HEADS * d), width=HEADS * d)
-
-
-@entry("vit-pytorch", "pictures", "simple_vit_with_qk_norm Attention")
-def _(d):
-    layer = picture("simple_vit_with_qk_norm", "Attention", dim=HEADS * d, heads=HEADS, dim_head=d)
-    return probed(layer, rows(1, 6, HEADS * d), width=HEADS * d)
-
-
-@entry("vit-pytorch", "pictures", "na_vit Attention")
-def _(d):
-    layer = picture("na_vit", "Attention", dim=HEADS * d, heads=HEADS, dim_head=d)
-    return probed(layer, rows(1, 6, HEADS * d), width=HEADS * d)
-
-
-@entry("vit-pytorch", "pictures", "cct Attention")
-def _(d):
-    return probed(picture("cct", "Attention", dim=HEADS * d, num_heads=HEADS), rows(1, 6, HEADS * d), width=HEADS * d)
 
 
 @entry("x-transformers", "text", "Attention")
@@ -409,13 +344,13 @@ def _(d):
     return from_identity(keras.ops.convert_to_numpy(keras.layers.Attention(use_scale=True)([x, x, x])), d, d)[:4] + ("scale",)
 
 
-@entry("keras", "framework", "GroupedQueryAttention")
+@entry("keras", "framework", "GroupQueryAttention")
 def _(d):
     import os
     os.environ["KERAS_BACKEND"] = "torch"
     import keras
     import numpy
-    layer = keras.layers.GroupedQueryAttention(d, 1, 1, use_bias=False)
+    layer = keras.layers.GroupQueryAttention(d, 1, 1, use_bias=False)
     x = numpy.eye(d, dtype="float32")[None]
     layer(x, x)
     layer.set_weights([numpy.eye(d, dtype="float32").reshape(weight.shape) for weight in layer.weights])
@@ -476,36 +411,25 @@ def in_node(package, script, d):
     came = subprocess.run(["node", "--input-type=module", "-e", script.replace("SIZE", str(d))], capture_output=True, text=True,
                           cwd=Path(folder).parent, timeout=60)
     if came.returncode:
-        raise RuntimeError(f"{package}: {came.stderr.strip().splitlines()[-1] if came.stderr.strip() else 'node failed'}")
+        raise RuntimeError(f"{package}: {next((line for line in came.stderr.splitlines() if 'Error' in line), 'node failed')}")
     return json.loads(came.stdout.strip().splitlines()[-1])
 
 
 @entry("@jax-js/jax", "npm", "nn.dotProductAttention")
 def _(d):
     script = """
-        import { nn, numpy as np, init, defaultDevice } from '@jax-js/jax';
+        // What Node 20 lacks: a navigator, and methods of iterators.
+        globalThis.navigator ??= {};
+        const iterator = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]()));
+        iterator.map ??= function* (f) { for (const one of this) yield f(one); };
+        iterator.filter ??= function* (f) { for (const one of this) if (f(one)) yield one; };
+        iterator.toArray ??= function () { return [...this]; };
+        const { nn, numpy: np, init, defaultDevice } = await import('@jax-js/jax');
         await init('wasm'); defaultDevice('wasm');
         const x = () => np.eye(SIZE).reshape([1, SIZE, 1, SIZE]);
         const y = nn.dotProductAttention(x(), x(), x());
         console.log(JSON.stringify(Array.from(await y.data())));"""
     return from_identity(in_node("@jax-js/jax", script, d), d, d)
-
-
-@entry("@tensorflow/tfjs-layers", "npm", "MultiHeadAttention")
-def _(d):
-    script = """
-        import * as tf from '@tensorflow/tfjs-core';
-        import '@tensorflow/tfjs-backend-cpu';
-        import { MultiHeadAttention } from '@tensorflow/tfjs-layers/dist/layers/nlp/multihead_attention.js';
-        const layer = new MultiHeadAttention({ numHeads: 1, keyDim: SIZE, useBias: false });
-        const x = tf.eye(SIZE).expandDims(0);
-        layer.call(x, { value: x });
-        for (const name of ['queryDense', 'keyDense', 'valueDense', 'outputDense']) {
-            const dense = layer['_' + name] ?? layer[name];
-            dense.setWeights([tf.eye(SIZE).reshape(dense.getWeights()[0].shape)]);
-        }
-        console.log(JSON.stringify(Array.from(await layer.call(x, { value: x }).data())));"""
-    return from_identity(in_node("@tensorflow/tfjs-layers", script, d), d, d)
 
 
 def version(library):

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Trains lab/wild/sweep.ini with the keys of each of configs/wild/, in runs/wild, and writes lab/docs/results/wild.csv.
+# Trains lab/wild/sweep.ini with the keys of each of configs/wild/, in runs/wild, and writes lab/docs/results/wild_sweep.csv.
 # Stopped and started again, it goes on where it was.
 set -eu
 cd "$(dirname "$0")/../.."
 out=runs/wild
-results=lab/docs/results/wild.csv
+results=lab/docs/results/wild_sweep.csv
 
 # keys_of CONFIG: its keys as options, a word a line.
 keys_of() {
