@@ -4,7 +4,8 @@
     pip install -r lab/wild/requirements.txt
     python3 lab/wild/architectures.py OUT.csv [NAME...]
 
-Goes through the names of transformers' table of models, the youngest folders first (ages.csv), or through those given.
+Goes through the names of transformers' table of models, or through those given: first those of the youngest folders
+(ages.csv), then language models, then the others, in each part the younger ones first.
 Each is built small (build.py) in two sizes of head and measured black box (probe.py), in eager attention and in sdpa,
 and once more with its positions moved by 100,000. Each runs in a process of its own with a limit of time. A row is what
 attentions of a model have in common; a name that was not measured has a row with the reason. Names that OUT.csv has are
@@ -27,6 +28,7 @@ COLUMNS = ["name", "folder", "release", "day", "class", "part", "attentions", "d
            "width_2", "kind", "constant", "vectors", "normed", "learned", "cap", "sink", "position", "spread", "growth", "moved",
            "sdpa", "way", "reason"]
 SECONDS = 60
+YOUNG = 60
 MOVE = 100_000
 
 
@@ -179,6 +181,9 @@ def main():
     table = list(dict.fromkeys(build.CONFIG_MAPPING_NAMES))
     unknown = {"release": "", "day": ""}
     table.sort(key=lambda name: ages.get(build.folder(name), unknown)["day"], reverse=True)
+    young = set(list(dict.fromkeys(build.folder(name) for name in table))[:YOUNG])
+    text = set(build.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) | set(build.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+    table.sort(key=lambda name: 0 if build.folder(name) in young else 1 if name in text else 2)
     names = sys.argv[2:] or table
     done = {row["name"] for row in csv.DictReader(open(out))} if out.exists() else set()
     with open(out, "a", newline="") as file:

@@ -286,7 +286,7 @@ def page(text):
     """Returns the page with its parts and figures as the CSV files have them."""
     for name, part in PARTS.items():
         pattern = re.compile(rf"(<!-- wild {name} -->\n)(?:.*?\n)?(<!-- end -->)", re.DOTALL)
-        if pattern.search(text):
+        if pattern.search(text) and (name != "small_model" or (RESULTS / "wild_sweep.csv").exists()):
             text = pattern.sub(lambda match: match[1] + part() + "\n" + match[2], text)
     values = figures()
 
