@@ -24,7 +24,7 @@ DAYS = {
     "5.19.0": "2026-10-06", "5.20.0": "2026-10-15", "5.21.0": "2026-10-26", "5.22.0": "2026-10-29", "5.23.0": "2026-11-13",
     "5.24.0": "2026-11-21",
 }
-FOLDER = re.compile(r"transformers/models/(?:deprecated/)?(\w+)/(?:configuration|modeling)_")
+FOLDER = re.compile(r"transformers/models/(?:deprecated/)?(\w+)/\w+\.py")
 
 
 def wheel(version, folder):

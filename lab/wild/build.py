@@ -82,6 +82,8 @@ def shrink(config, size, few):
             config[key] = {layer: part for layer, part in value.items() if int(layer) < min(before, layers)}
             for part in config[key].values():
                 shrink(part, size, False)
+        if key == "head_dim" and value is None:
+            config[key] = d_k
         if type(value) is not int or value <= 0:
             continue
         if WIDTH.match(key):
@@ -122,7 +124,7 @@ def fewer_words(config):
     """Shrinks the vocabulary, and moves the ids of special tokens into it."""
     spare = WORDS - 1
     for key, value in list(config.items()):
-        if key.endswith("vocab_size") and type(value) is int:
+        if "vocab_size" in key and type(value) is int:
             config[key] = min(value, WORDS)
         elif TOKEN.search(key) and type(value) is int and value >= WORDS:
             config[key] = spare
@@ -254,7 +256,7 @@ def inputs(model):
     config = model.config
     names = set(inspect.signature(model.forward).parameters)
     torch.manual_seed(2)
-    tokens = torch.randint(10, min(90, dig(config, "vocab_size", default=90)), (2, 12))
+    tokens = torch.randint(10, max(11, min(90, dig(config, "vocab_size", default=90))), (2, 12))
     channels = dig(config, "num_channels", "in_channels", "in_chans", default=3)
     side = dig(config, "image_size", "input_size", "img_size", default=64)
     mel = dig(config, "input_dim", "num_mel_bins", "feature_size", "num_mel_features", "n_mels", "mel_bins", "audio_channels", default=80)

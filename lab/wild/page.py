@@ -32,7 +32,8 @@ GROUPS = {
     "below": "a factor below 1 beside 1/√d_k",
     "d_k": "1/d_k",
     "times root": "√d_k, of queries and keys of length 1",
-    "width": "the root of the width of all heads",
+    "width": "a factor that depends on the width, too",
+    "position": "1/√d_k times a factor that grows with the position",
     "other": "something else",
     "one size": "measured at one size of head only",
 }
@@ -43,12 +44,21 @@ def rows_of(name):
         return list(csv.DictReader(file))
 
 
+def moves(row):
+    """Tells whether a multiplier changes when positions are moved by 100,000."""
+    return bool(row.get("moved")) and abs(float(row["moved"]) - 1) > 2e-3
+
+
 def group_of(row):
     """Returns the group of an attention."""
     kind, normed = row["kind"], row["normed"] == "yes"
     constant = float(row["constant"])
     if kind == "one size" and abs(constant - 1) < 1e-4:
         kind = "sqrt_dk"  # 1/√d_k at one size; another function that agrees there would be an accident
+    if kind in ("other", "times sqrt_dk") and row.get("cap") and abs(constant - 1) < 2e-3:
+        kind = "sqrt_dk"  # a cap bends the slope a little
+    if kind in ("sqrt_dk", "times sqrt_dk") and abs(constant - 1) < 2e-3 and moves(row):
+        return "position"
     if kind == "sqrt_dk":
         return "sqrt normed" if normed else "sqrt"
     if kind in ("nothing", "constant") and normed and row["learned"]:
@@ -84,8 +94,8 @@ def group_of_folder(rows):
 
 
 def moving(rows):
-    """Tells whether a multiplier grows with the position."""
-    return any(row[key] and abs(float(row[key]) - 1) > 2e-3 for row in rows for key in ("moved",))
+    """Tells whether a multiplier of an architecture grows with the position."""
+    return any(map(moves, rows))
 
 
 def table(header, rows):
@@ -107,7 +117,7 @@ def kinds():
 def exceptions():
     """Every architecture that is not 1/√d_k, by year and group."""
     body = []
-    for folder, rows in architectures().items():
+    for folder, rows in sorted(architectures().items(), key=lambda item: item[1][0]["day"], reverse=True):
         group = group_of_folder(rows)
         if group in ("sqrt", "sqrt normed"):
             continue
@@ -191,7 +201,8 @@ def guessed(part):
         there = architectures()
         for row in guesses:
             if row["name"] in there:
-                judged.append((row["name"], row["guess"], text_group(there[row["name"]])))
+                found = text_group(row["name"], there[row["name"]])
+                judged += [(row["name"], row["guess"], found)] if found else []
     else:
         there = {f"{row['library']} {row['name']}": row for row in rows_of("wild_libraries.csv") if not row["reason"]}
         for row in guesses:
@@ -202,10 +213,16 @@ def guessed(part):
     return judged
 
 
-def text_group(rows):
-    """Returns the group of the part that guesses are about: the text's, or else the first."""
-    text = [row for row in rows if re.search("language_model|text|decoder", row["part"] + row["name"])] or rows
-    return group_of_folder(text)
+PICTURES = re.compile("vision|visual|audio|image|encoder")
+
+
+def text_group(folder, rows):
+    """Returns the group of the part that guesses are about, the text's or else the only one; None if it has no row."""
+    text = [row for row in rows if not PICTURES.search(row["part"] + row["name"])]
+    missing = [row for row in rows_of("wild.csv") if row["folder"] == folder and row["reason"] and not PICTURES.search(row["name"])]
+    if not text and missing:
+        return None
+    return group_of_folder(text or rows)
 
 
 def is_right(guess, found):
@@ -285,7 +302,7 @@ PARTS = {"kinds": kinds, "exceptions": exceptions, "readings": readings, "librar
 def page(text):
     """Returns the page with its parts and figures as the CSV files have them."""
     for name, part in PARTS.items():
-        pattern = re.compile(rf"(<!-- wild {name} -->\n)(?:.*?\n)?(<!-- end -->)", re.DOTALL)
+        pattern = re.compile(rf"(<!-- wild {name} -->\n)(?:.*?\n)??(<!-- end -->)", re.DOTALL)
         if pattern.search(text) and (name != "small_model" or (RESULTS / "wild_sweep.csv").exists()):
             text = pattern.sub(lambda match: match[1] + part() + "\n" + match[2], text)
     values = figures()
@@ -309,16 +326,22 @@ def picture():
         row = next(one for one in rows if group_of(one) == group or group.startswith("sqrt"))
         year, month = int(row["day"][:4]), int(row["day"][5:7])
         days[row["day"], group] += 1
-        x = year + (month - 0.5) / 12 + ((days[row["day"], group] * 0.618) % 1 - 0.5) * (0.7 if year < 2026 else 0.08)
-        y = float(row["multiplier_2"] or row["multiplier"]) * math.sqrt(float(row["d_k_2"] or row["d_k"]))
-        spread = 1 + ((days[row["day"], group] * 0.381) % 1 - 0.5) * 0.2 if group in colours else 1
-        axes.plot(x, y * spread, "o", color=colours.get(group, "#cc3311"), markersize=4 if group in colours else 6,
-                  alpha=0.5 if group in colours else 0.9, markeredgewidth=0)
-        if group not in colours and (year == 2026 or y < 0.3 or y > 4):
-            axes.annotate(folder, (x, y), fontsize=6, xytext=(4, 2), textcoords="offset points")
+        count = days[row["day"], group]
+        # Dots of a release are spread out: its year's if it stands for a year.
+        x = year + (month - 0.5) / 12 + ((count * 0.7549) % 1 - 0.5) * (0.7 if year < 2026 else 0.06)
+        d_k = float(row["d_k_2"] or row["d_k"])
+        y = float(row["multiplier_2"] or row["multiplier"]) * math.sqrt(d_k)
+        if group in ("times root", "learned"):
+            y /= d_k  # entries of vectors of length 1 have a variance of 1/d_k
+        common = group in colours
+        axes.plot(x, y * (1 + ((count * 0.5698) % 1 - 0.5) * 0.25 * common), "o", color=colours.get(group, "#cc3311"),
+                  markersize=4 if common else 6, alpha=0.5 if common else 0.9, markeredgewidth=0)
+        if not common and not (y == 8 and year > 2022):
+            axes.annotate(folder, (x, y), fontsize=6, xytext=(4, 3), textcoords="offset points")
+    axes.annotate("no division: Granites, Gemma 4 (normalized)", (2024.6, 8), fontsize=6, xytext=(0, 6), textcoords="offset points")
     axes.set_yscale("log", base=2)
     axes.set_xlabel("first release of transformers that has it (2020: or before)")
-    axes.set_ylabel("multiplier times √d_k, at the larger head (d_k 64 in most)")
+    axes.set_ylabel("deviation of the scores if entries have variance 1 (d_k 64 in most)")
     for colour, words in (("#999999", "1/√d_k"), ("#4477aa", "1/√d_k, queries and keys normalized"), ("#cc3311", "others")):
         axes.plot([], [], "o", color=colour, label=words)
     axes.legend(loc="upper left", fontsize=8)

@@ -5,10 +5,10 @@ mixed second derivative by q and k is then m R, whatever q and k are, so that |(
 multiplier, to the precision of a float. A rotation cancels, as does every term that is added. The number of entries of
 q that x depends on is d_k.
 
-What q and k are is decided by cutting the model: the output of every linear map, convolution, embedding and
-normalization becomes a leaf that derivatives end at. So q is the last learned or normalized vector before the score,
-and what happens to it later (a factor, a rotation, a temperature) counts as multiplier. Functions are replaced while the
-model runs (Watch), since nn.MultiheadAttention calls them where no mode of PyTorch sees them.
+What q and k are is decided by cutting the model: the output of every linear map, convolution and normalization becomes
+a leaf that derivatives end at. So q is the last learned or normalized vector before the score, and what happens to it
+later (a factor, a rotation, a temperature) counts as multiplier. Functions are replaced while the model runs (Watch),
+since nn.MultiheadAttention calls them where no mode of PyTorch sees them.
 """
 import contextlib
 import math
@@ -139,7 +139,7 @@ class Watch:
 
         places = [(F, "linear", self.cutting(F.linear, "linear")), (torch, "addmm", self.cutting(torch.addmm, "linear"))]
         places += [(F, name, self.cutting(getattr(F, name), name)) for name in
-                   ("conv1d", "conv2d", "conv3d", "embedding", "layer_norm", "rms_norm", "normalize")]
+                   ("conv1d", "conv2d", "conv3d", "layer_norm", "rms_norm", "normalize")]
         places += [(owner, name, self.product(getattr(owner, name))) for owner, name in
                    ((torch, "matmul"), (torch, "bmm"), (torch, "einsum"), (torch.Tensor, "matmul"), (torch.Tensor, "__matmul__"))]
         places += [(owner, "softmax", self.softmax(owner.softmax)) for owner in (torch, torch.Tensor)]
