@@ -341,10 +341,10 @@ def picture():
     axes.annotate("no division: Granites, Gemma 4 (normalized)", (2024.6, 8), fontsize=6, xytext=(0, 6), textcoords="offset points")
     axes.set_yscale("log", base=2)
     axes.set_xlabel("first release of transformers that has it (2020: or before)")
-    axes.set_ylabel("deviation of the scores if entries have variance 1 (d_k 64 in most)")
+    axes.set_ylabel("deviation of scores whose entries have variance 1")
     for colour, words in (("#999999", "1/√d_k"), ("#4477aa", "1/√d_k, queries and keys normalized"), ("#cc3311", "others")):
         axes.plot([], [], "o", color=colour, label=words)
-    axes.legend(loc="upper left", fontsize=8)
+    axes.legend(loc="lower left", fontsize=8)
     axes.grid(alpha=0.3)
     plt.tight_layout()
     plt.savefig(ROOT / "lab/docs/images/wild.png")
