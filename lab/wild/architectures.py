@@ -30,6 +30,12 @@ COLUMNS = ["name", "folder", "release", "day", "class", "part", "attentions", "d
 SECONDS = 60
 YOUNG = 60
 MOVE = 100_000
+MOST_SPREAD = 0.01
+
+
+def without_folders(text):
+    """Returns a reason in one line that fits the table, without this machine's folders."""
+    return re.sub(r"/\S*/", "", " ".join(str(text).split()))[:200]
 
 
 def short(path):
@@ -101,7 +107,7 @@ def measure(name):
         one, more = first_that_runs(name, build.SIZES[0], "sdpa")
         reasons = reasons or more
         if one is None:
-            return [{"reason": " ".join(str(reasons[0] if reasons else "no class of a model").split())[:200]}]
+            return [{"reason": without_folders(reasons[0] if reasons else "no class of a model")}]
     way, model, given, watch = one
     two, _ = first_that_runs(name, build.SIZES[1], "eager")
     if two is not None and two[0] != way:
@@ -119,6 +125,8 @@ def measure(name):
     rows = []
     for (part, module, sources, _, cap, sink, position, learned), members in group(watch).items():
         seen = members[0]
+        if seen.spread > MOST_SPREAD:
+            continue
         key = keys[id(seen)]
         match = there.get(key)
         far = moved.get(key) if moved else None
@@ -131,12 +139,12 @@ def measure(name):
             "multiplier": f"{seen.multiplier:.6g}", "width": width, "d_k_2": match.d_k if match else "",
             "multiplier_2": f"{match.multiplier:.6g}" if match else "", "width_2": width2 if match else "", "kind": kind,
             "constant": f"{constant:.6g}", "vectors": sources,
-            "normed": "yes" if re.search("norm", sources, re.IGNORECASE) else "", "learned": learned, "cap": cap,
+            "normed": "yes" if re.search("norm", sources.replace("BatchNorm", ""), re.IGNORECASE) else "", "learned": learned, "cap": cap,
             "sink": sink, "position": position, "spread": f"{seen.spread:.1e}",
             "growth": "" if math.isnan(seen.growth) else f"{seen.growth:.5g}",
             "moved": f"{far.multiplier / seen.multiplier:.5g}" if far else "",
             "sdpa": f"{sdpa.multiplier / seen.multiplier:.5g}" if sdpa else "", "way": way, "reason": ""})
-    return rows
+    return rows or [{"reason": "the second derivative is no multiple of a rotation"}]
 
 
 def child(name, pipe):
@@ -147,7 +155,7 @@ def child(name, pipe):
     try:
         rows = measure(name)
     except BaseException as error:  # one architecture must not end the run
-        rows = [{"reason": f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]}]
+        rows = [{"reason": without_folders(f"{type(error).__name__}: {error}")}]
     with os.fdopen(pipe, "w") as out:
         csv.DictWriter(out, COLUMNS, lineterminator="\n").writerows({**{column: "" for column in COLUMNS}, **row} for row in rows)
     os._exit(0)

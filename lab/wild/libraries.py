@@ -12,6 +12,7 @@ Each is measured with two sizes of head, in a process of its own.
 import csv
 import importlib.metadata
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -452,7 +453,8 @@ def one(number):
                 "width": w1, "d_k_2": d2, "multiplier_2": f"{m2:.5g}", "width_2": w2, "kind": kind, "constant": f"{constant:.5g}",
                 "normed": "yes" if "norm" in vectors.lower() else "", "learned": learned}
     except Exception as error:  # the reason that the table has
-        row["reason"] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+        text = re.sub(r"/\S*/", "", " ".join(str(error).split()))  # without this machine's folders
+        row["reason"] = f"{type(error).__name__}: {text}"[:200]
     csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n").writerow(row)
 
 

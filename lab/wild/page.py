@@ -35,7 +35,7 @@ GROUPS = {
     "width": "a factor that depends on the width, too",
     "position": "1/√d_k times a factor that grows with the position",
     "other": "something else",
-    "one size": "measured at one size of head only",
+    "one size": "another number, seen at one size of head",
 }
 
 
