@@ -25,7 +25,7 @@ planted() { # WHAT SED-SCRIPT FILE
 }
 planted "a figure in a sentence" 's/[0-9]*<!-- = folders -->/7<!-- = folders -->/' wild.md
 planted "a row of a table" 's/^| 1\/√d_k | [0-9]*/| 1\/√d_k | 7/' wild.md
-planted "a loss of the sweep" '2,$s/,finished,500,\([0-9.]*\),\([0-9.]*\),[0-9.]*/,finished,500,\1,\2,9.9/' results/wild_sweep.csv
+planted "a loss of the sweep" 's/,finished,500,\([0-9.]*\),\([0-9.]*\),[0-9.]*/,finished,500,\1,\2,9.9/' results/wild_sweep.csv
 planted "an architecture that is gone" '/^gpt_neo,/d' results/wild.csv
 
 came=$(python3 - <<'PYTHON'
