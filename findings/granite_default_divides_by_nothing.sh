@@ -1,7 +1,7 @@
 #!/bin/sh
 # Guess: a Granite made from its config's defaults divides scores by sqrt(d_k), as a Llama made so does.
 # Really: attention_multiplier is 1.0 unless it is given, so that such a model divides by nothing, at any size of head.
-# The divisor of a published Granite is a number in its config.json; who builds one anew has to know that it is missing.
+# Whoever builds one anew has to name a multiplier, 1/sqrt(d_k) or another.
 # Versions: transformers 5.24.0, torch 2.13.0+cpu, numpy 2.4.6, Python 3.11.7. Date: 2026-11-29.
 # Output: LlamaConfig    d_k 16: q.k times 0.2500 (1/sqrt(d_k) is 0.2500); d_k 64: q.k times 0.1250 (0.1250)
 #         GraniteConfig  d_k 16: q.k times 1.0000 (1/sqrt(d_k) is 0.2500); d_k 64: q.k times 1.0000 (0.1250)

@@ -204,9 +204,9 @@ def guessed(part):
                 found = text_group(row["name"], there[row["name"]])
                 judged += [(row["name"], row["guess"], found)] if found else []
     else:
-        there = {f"{row['library']} {row['name']}": row for row in rows_of("wild_libraries.csv") if not row["reason"]}
+        there = {f"{row['library']} {row['name'].rsplit('.', 1)[-1]}": row for row in rows_of("wild_libraries.csv") if not row["reason"]}
         for row in guesses:
-            name = row["name"].removeprefix("npm ").replace("jax.nn.", "jax nn.")
+            name = row["name"].removeprefix("npm ").replace("jax.nn.", "jax ").replace("torch_geometric", "torch-geometric")
             match = [found for key, found in there.items() if key.startswith(name)]
             if match:
                 judged.append((name, row["guess"], group_of({**match[0], "day": ""})))
