@@ -338,10 +338,10 @@ def picture():
                   markersize=4 if common else 6, alpha=0.5 if common else 0.9, markeredgewidth=0)
         if not common and not (y == 8 and year > 2022):
             axes.annotate(folder, (x, y), fontsize=6, xytext=(4, 3), textcoords="offset points")
-    axes.annotate("no division: Granites, Gemma 4 (normalized)", (2024.6, 8), fontsize=6, xytext=(0, 6), textcoords="offset points")
+    axes.annotate("no division: T5 and its kin, Granites, Dia; Gemma 4, normalized", (2024.6, 8), fontsize=6, xytext=(0, 6), textcoords="offset points")
     axes.set_yscale("log", base=2)
     axes.set_xlabel("first release of transformers that has it (2020: or before)")
-    axes.set_ylabel("deviation of scores whose entries have variance 1")
+    axes.set_ylabel("deviation of the scores, if entries have variance 1")
     for colour, words in (("#999999", "1/√d_k"), ("#4477aa", "1/√d_k, queries and keys normalized"), ("#cc3311", "others")):
         axes.plot([], [], "o", color=colour, label=words)
     axes.legend(loc="lower left", fontsize=8)
