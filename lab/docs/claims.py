@@ -272,6 +272,27 @@ def best_rate(name, **where):
     return min(losses, key=lambda rate: np.mean(losses[rate]))
 
 
+def share(belongs, among=lambda rows: True):
+    """The percentage of architectures in wild.csv whose rows belong to a kind, among those of another."""
+    folders = {}
+    for row in runs("wild", {}):
+        if not row["reason"]:
+            folders.setdefault(row["folder"], []).append(row)
+    counted = [belongs(rows) for rows in folders.values() if among(rows)]
+    return lambda *_: [figure(100 * np.mean(counted))]
+
+
+def is_root(rows):
+    """Whether every attention of an architecture multiplies by 1/√d_k."""
+    return all(abs(float(row["multiplier"]) * math.sqrt(float(row["d_k"])) - 1) < 1e-4 and
+               row["kind"] in ("sqrt_dk", "one size") for row in rows)
+
+
+def is_normed(rows):
+    """Whether some attention normalizes queries and keys."""
+    return any(row["normed"] for row in rows)
+
+
 def rate_ratio(divisor):
     return lambda *_: [figure(best_rate("width", d_model="64", scale_divisor=divisor) /
                               best_rate("width", d_model="256", scale_divisor=divisor))]
@@ -529,6 +550,16 @@ LINES |= {
          for heads, twice, first in (("4", "181.019336", "validation loss, and percent of seeds in which it is higher: 4 "
                                       "heads, √d_model"), ("8", "64", "8 heads, √d_model"))
          for words, divisor in ((first, "sqrt_dmodel"), ("none", "none"), ("d_k√d_k", twice))],
+    47: [Line("percent of the architectures in transformers 5.24.0 that were measured: all that divide by √d_k",
+              share(is_root), [0], NONE, [100]),
+         Line("of those of 2026", share(is_root, lambda rows: rows[0]["day"] >= "2026"), [0], NONE, [100]),
+         Line("of those of 2022 and before", share(is_root, lambda rows: rows[0]["day"] < "2023"), [0], NONE, [100])],
+    48: [Line("percent of the architectures with normalized queries and keys that do without √d_k",
+              share(lambda rows: not is_root(rows), is_normed), [0], NONE, [100])],
+    49: [trained("normalized and undivided less √d_k, and percent of seeds in which it is higher: validation loss", "val_loss",
+                 sweep("wild_sweep", kind="nothing_normed"), sweep("wild_sweep", kind="sqrt_dk"), [None, 0]),
+         trained("deviation of the scores at the start", "score_std_first", sweep("wild_sweep", kind="nothing_normed"),
+                 sweep("wild_sweep", kind="sqrt_dk"))],
 }
 
 
