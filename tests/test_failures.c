@@ -185,14 +185,6 @@ static void finished_run(void) {
     refuse_some(draw, "drawing", 2000, 397);
 }
 
-static void page_of_theory(void) { js_dump(report_theory_data(temporary), JS_ASCII); }
-
-static void pages(void) {
-    run_description_save(run_description("./train", 1), directory_open(temporary));
-    put_text("theory.csv", "d_k\n1\n");
-    refuse_each(page_of_theory, "a page's data", 100);
-}
-
 static void descriptions(void) { refuse_each(describe, "a description", 45); }
 
 /* A text of JSON whose escapes and end come at each place of the parser's buffer, which grows as it is read. */
@@ -258,6 +250,6 @@ static void models_in_memory(void) { refuse_some(go_on, "a model in memory", 100
 int main(void) {
     nowhere = fopen("/dev/null", "w");
     return RUN_TESTS(TRAINING_TEST(checking), TRAINING_TEST(finished_run), TRAINING_TEST(descriptions),
-                     TRAINING_TEST(pages), TRAINING_TEST(escapes), TRAINING_TEST(models_in_memory));
+                     TRAINING_TEST(escapes), TRAINING_TEST(models_in_memory));
 }
 #endif
