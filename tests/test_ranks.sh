@@ -236,7 +236,7 @@ mutant() {
     cp "mutant/$build/train-mpi" "$1"
     rm -rf mutant
 }
-mutant other-kernels src/gemm/matmul.c '/names\[\] = /s/"sqrtdk"/"others"/g; s/"OpenBLAS"/"AnotherBLAS"/'
+mutant other-kernels src/gemm/gemm.c '/^    \[GEMM_/s/"sqrtdk"/"others"/; s/"OpenBLAS"/"AnotherBLAS"/'
 refused 1 'rank 2: the kernel of products is (others|AnotherBLAS), and that of rank 0 is (sqrtdk|OpenBLAS)' \
     "$mpirun" -n 2 ./train-mpi tiny.ini --out new : -n 1 ./other-kernels tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new
 mutant other-update src/ops/update.c 's/(root + k.eps)/(root + 2 * k.eps)/'

@@ -152,7 +152,7 @@ mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g -
 mutant 'LayerNorm: variance term forgotten' $file '/dx\[c\] = rstd/s/ - (x\[c\] - mean) \* rstd \* mean_gx//'
 mutant 'LayerNorm: residual forgotten' $file 's/residual\[c\] + rstd/rstd/'
 mutant 'LayerNorm: sign flipped' $file 's/residual\[c\] + rstd/residual[c] - rstd/'
-mutant 'LayerNorm: gain forgotten in the backward pass' $file 's/^        g \*= scale;$//'
+mutant 'LayerNorm: gain forgotten in the backward pass' $file 's/^ *EACH_PART(p) g\.part\[p\] \*= scale\.part\[p\];$//'
 mutant 'LayerNorm: gradient of the gain without rstd' $file 's/ - m) \* s;/ - m);/'
 
 file=src/ops/activation.c
