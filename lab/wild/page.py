@@ -320,7 +320,7 @@ def picture():
     import matplotlib.pyplot as plt
     colours = {"sqrt": "#999999", "sqrt normed": "#4477aa"}
     _, axes = plt.subplots(figsize=(9, 5), dpi=120)
-    days = Counter()
+    days, labels = Counter(), defaultdict(list)
     for folder, rows in architectures().items():
         group = group_of_folder(rows)
         row = next(one for one in rows if group_of(one) == group or group.startswith("sqrt"))
@@ -337,7 +337,12 @@ def picture():
         axes.plot(x, y * (1 + ((count * 0.5698) % 1 - 0.5) * 0.25 * common), "o", color=colours.get(group, "#cc3311"),
                   markersize=4 if common else 6, alpha=0.5 if common else 0.9, markeredgewidth=0)
         if not common and not (y == 8 and year > 2022):
-            axes.annotate(folder, (x, y), fontsize=6, xytext=(4, 3), textcoords="offset points")
+            labels[round(3 * math.log2(y)), (year + 1) // 2].append((x, y, folder))
+    for near in labels.values():  # those that lie together have one label
+        x, y, _ = min(near)
+        names = [folder for _, _, folder in sorted(near)]
+        axes.annotate(", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else ""), (x, y), fontsize=6,
+                      xytext=(-5 if x > 2026.5 else 5, 3), ha="right" if x > 2026.5 else "left", textcoords="offset points")
     axes.annotate("no division: T5 and its kin, Granites, Dia; Gemma 4, normalized", (2024.6, 8), fontsize=6, xytext=(0, 6), textcoords="offset points")
     axes.set_yscale("log", base=2)
     axes.set_xlabel("first release of transformers that has it (2020: or before)")
