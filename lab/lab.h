@@ -6,8 +6,8 @@
 
 extern const Verb sweep_verb, attend_verb, why_verb, report_verb, bench_verb, theory_verb, gradcheck_verb;
 
-/* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv, and the pictures of a sweep. An
-   error in its files has status STATUS_USAGE. */
+/* Writes DIRECTORY/report.html, for a run or a sweep, and the pictures of a sweep. An error in its files has status
+   STATUS_USAGE. */
 void report_write(const Directory *directory);
 
 /* The options of resume that are for a sweep. */

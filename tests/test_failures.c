@@ -15,7 +15,6 @@
 
 #include "base/results.h"
 #include "lab/live/live.h"
-#include "lab/report/report.h"
 #include "run/checkpoint.h"
 #include "run/pictures.h"
 #include "run/run.h"

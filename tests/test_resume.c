@@ -214,7 +214,7 @@ static void best_of_the_longer_run(void) {
 }
 
 /* Keys that may change between start and resume: nothing that the run computes or writes depends on them. */
-static void free_keys(void) {
+static void keys_that_may_change(void) {
     size_t size;
     char text[2048];
     CHILDREN_TRAIN("log.checkpoint_every=6");
@@ -262,7 +262,7 @@ static void one_process_at_a_time(void) {
 
 int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
-    return RUN_TESTS(TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere), TRAINING_TEST(free_keys),
+    return RUN_TESTS(TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere), TRAINING_TEST(keys_that_may_change),
                      TRAINING_TEST(one_process_at_a_time), TRAINING_TEST(no_former_end),
                      TRAINING_TEST(best_of_the_longer_run));
 }

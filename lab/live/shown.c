@@ -10,14 +10,14 @@ const LiveAttention *live_attention(Live *l, const char *text, double divisor) {
     const ModelShape *s = &m->shape;
     const Vocabulary *v = &l->t.run.corpus.vocabulary;
     AttentionConfig *attention = &m->shape.attention;
-    const AttentionConfig trained = *attention;
+    const double trained = attention->divisor;
     const size_t size = strlen(text);
     if (size == 0) usage_error("the text is empty");
     const size_t T = vocabulary_encode(v, "the text", text, size, l->t.engine.tokens, s->T);
     if (divisor != 0) attention->divisor = live_checked_divisor(l, divisor).number;
     model_forward(m, &(Batch){l->t.engine.tokens, NULL, 1, T});
     measure_snapshot(m, T, &l->attention);
-    *attention = trained;
+    attention->divisor = trained;
     const AttentionSnapshot *a = &l->attention;
     l->shown = (LiveAttention){s->L,       attention->H,  T,       v->count,        a->scores,
                                a->weights, a->multiplier, a->sink, m->logits.values};

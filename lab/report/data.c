@@ -216,7 +216,7 @@ static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     fit(all, s->setting_count, &steps, &layers, notes);
     for (const Snapshots *one = all; one < all + s->setting_count; one++) {
         Json *run = js_at(runs, (size_t)(one->run - s->runs));
-        if (one->run->state == RUN_DAMAGED) continue;
+        if (!sweep_has_logs(one->run)) continue;
         Part part = {.from = one,
                      .steps = steps < one->step_count ? steps : one->step_count,
                      .layers = layers < one->layers ? layers : one->layers,

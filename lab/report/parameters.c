@@ -109,7 +109,7 @@ static Json *model_json(Run *run, Model *m) {
     Json *characters = js_list(json, "vocabulary");
     for (size_t i = 0; i < run->vocabulary.count; i++) js_append(characters, js_integer(run->vocabulary.characters[i]));
     js_set(json, "step", js_size(state.step));
-    js_set(json, "multiplier", js_number((double)(real)(1 / m->shape.attention.divisor)));
+    js_set(json, "multiplier", js_number((double)divisor_multiplier(m->shape.attention.divisor)));
     add_excerpt(json, run, m->shape.T);
     return json;
 }

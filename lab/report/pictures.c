@@ -67,7 +67,7 @@ typedef struct {
 /* Reads the snapshots of a column's run. */
 static void read_snapshots(void *of_column) {
     Column *out = of_column;
-    const LogTable table = sweep_has_logs(out->run) ? logs_read_any(out->run->directory, LOG_ATTENTION) : (LogTable){0};
+    const LogTable table = logs_read_any(out->run->directory, LOG_ATTENTION);
     const double *step = table.column[ATTENTION_STEP];
     for (size_t row = 0; row < ROWS && table.rows; row++)
         out->at[row] = snapshot_load(out->run->directory, &out->run->config, (size_t)step[row ? table.rows - 1 : 0]);
@@ -79,7 +79,7 @@ static void read_snapshots(void *of_column) {
 static bool read_column(const Sweep *s, size_t setting, Column *out) {
     Error why;
     *out = (Column){.setting = setting, .run = &s->runs[report_shown_run(s, &s->settings[setting])]};
-    if (out->run->state == RUN_DAMAGED) return false;
+    if (!sweep_has_logs(out->run)) return false;
     if (protect(read_snapshots, out, &why)) return out->at[0].T > 0;
     if (why.status != STATUS_USAGE) error_raise_again(&why);
     return false;

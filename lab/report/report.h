@@ -21,7 +21,7 @@ Json *report_run_data(const char *const *directories, size_t count);
 Json *report_sweep_data(const Sweep *sweep);
 
 /* run_files.c. report_add_file adds the text of a file, and nothing if there is no such file. A log's rows come in
-   groups of `group`, of which about `limit` are kept; group 0: the whole file. report_samples returns the samples of a
+   groups of `group`, of which about `limit` are kept. report_samples returns the samples of a
    run, {step, text} each: the last ones that `limit` bytes of samples.txt hold; NULL if it has no such file. A text has
    log.sample_tokens characters, or fewer if a signal cut the last one short. So nothing that a model writes is read as
    the line that begins the next sample. */

@@ -42,7 +42,7 @@ void report_add_file(Json *run, const char *directory, const char *name, const c
     path_join(path, directory, name);
     if (!path_find(path)) return;
     char *text = file_read(path, "the file", SIZE_MAX / 2, &size);
-    if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
+    thin(text, group, limit, strcmp(key, "metrics") == 0);
     js_set(run, key, js_text(text));
     memory_free(text);
 }

@@ -95,7 +95,8 @@ static void make_run(Sweep *s, size_t i) {
 /* Returns whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
 static bool divides_by_sqrt_dk(const Config *config) {
     const size_t d_k = config->model.d_k;
-    return (real)(1 / divisor_value(config->attention.scale_divisor, d_k)) == (real)(1 / sqrt((double)d_k));
+    return divisor_multiplier(divisor_value(config->attention.scale_divisor, d_k)) ==
+           divisor_multiplier(sqrt((double)d_k));
 }
 
 static size_t find_reference(const Sweep *s, size_t setting) {

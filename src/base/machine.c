@@ -159,8 +159,6 @@ size_t memory_of_machine(void) {
     return pages > 0 && size > 0 ? size_mul((size_t)pages, (size_t)size) : SIZE_MAX;
 }
 
-/* The kernel hands over the name by which it found the file, so that no /proc is needed. For a program that was started
-   from an open file, that name leads to no file, and /proc may have one. */
 size_t stack_left(void) {
     size_t size = SIZE_MAX;
 #ifdef __GLIBC__
@@ -174,6 +172,8 @@ size_t stack_left(void) {
     return size;
 }
 
+/* The kernel hands over the name by which it found the file, so that no /proc is needed. For a program that was started
+   from an open file, that name leads to no file, and /proc may have one. */
 char *program_path(void) {
     char *path = NULL;
 #ifdef __APPLE__

@@ -28,7 +28,7 @@ size_t memory_mark(void);
 /* Frees, the newest first, all blocks that were made since the mark and are still there. */
 void memory_release(size_t mark);
 
-/* Raises an error of status STATUS_FAILED if a thread that has `left` bytes of stack may need more. */
+/* Raises an error if a thread that has `left` bytes of stack may need more. */
 void memory_check_stack(size_t left);
 
 /* Return the product and the sum of sizes; SIZE_MAX when the true value does not fit. SIZE_MAX stays SIZE_MAX, so that

@@ -22,6 +22,8 @@ double divisor_value(ScaleDivisor divisor, size_t d_k) {
     return NAN;
 }
 
+real divisor_multiplier(double divisor) { return (real)(1 / divisor); }
+
 bool scale_parse(const char *text, ScaleDivisor *divisor) {
     for (int mode = SCALE_SQRT_DK; mode < SCALE_NUMBER; mode++) {
         if (strcmp(text, SCALE_NAMES[mode]) == 0) {

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/real.h"
+
 typedef enum { SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK, SCALE_SQRT_DMODEL, SCALE_NUMBER } ScaleMode;
 
 typedef struct {
@@ -22,6 +24,8 @@ extern const char *const SCALE_NAMES[];
 
 /* Returns the divisor: sqrt(d_k), 1, d_k, 2 sqrt(d_k), sqrt(d_model) or the number. */
 double divisor_value(ScaleDivisor divisor, size_t d_k);
+/* Returns 1 / divisor, rounded as the model has it. */
+real divisor_multiplier(double divisor);
 
 /* Reads one of SCALE_NAMES or a number within the bounds, as in a config. Returns false if it is neither. The number of
    SCALE_SQRT_DMODEL is left to config_load. */

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/memory.h"
-#include "gemm/matmul.h"
+#include "gemm/bf16.h"
 #include "model/transformer.h"
 
 static real *take(Arena *arena, size_t rows, size_t width) {

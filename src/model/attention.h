@@ -1,12 +1,13 @@
 /* Causal multi-head attention (Vaswani et al. 2017, equation 1, and other ways to score). Three stages make the
    weights, each replaceable alone:
 
-       raw score       r_ij = q_i . k_j / divisor            of a query and each key it sees (j <= i)
-       modification    s_ij = r_ij                           of a row of scores: by its length, by a cap
+       raw score       r_ij = q_i . k_j                      of a query and each key it sees (j <= i)
+       modification    s_ij = r_ij / divisor                 of a row of scores; also by its length, by a cap
        normalization   p_i  = softmax(s_i)                   of a row of scores
        output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
 
-   These are the default forms; docs/model.md has the others. Only attention*.c knows how a model's scores are made,
+   These are the default forms; docs/model.md has the others. The products of the first stage multiply by 1 / divisor
+   already. Only attention*.c knows how a model's scores are made,
    with two exceptions: src/plain/plain.c divides the products and does nothing else to them, and lab/report/decoder.js
    repeats the three stages, since the page runs the model in the browser, where its slider changes the divisor.
 
@@ -19,7 +20,7 @@
 #include "base/memory.h"
 #include "base/range.h"
 #include "config/config.h"
-#include "gemm/bf16.h"
+#include "gemm/matmul.h"
 #include "ops/dropout.h"
 
 enum { ATTENTION_TILE = 64 }; /* queries at a time */
@@ -95,7 +96,7 @@ typedef struct {
     const AttentionConfig *attention;
     size_t T;      /* positions of a sequence */
     size_t cached; /* Positions computed by an earlier pass: forward skips them, backward takes their gradients as
-                      zero. Not with bf16. */
+                      zero. The backward pass needs zeros in their rows of dq, and a dqkv that is not of bf16. */
     Operand qkv;   /* (B,T,3HD): queries, keys and values, each head by head. With `rounds` these three are of bf16 */
     Operand out;   /* (B,T,HD) */
     Operand dqkv;  /* (B,T,3HD): the gradient of qkv */

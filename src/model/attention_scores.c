@@ -129,7 +129,8 @@ static const real *additive_v(const Head *h) { return h->layer->parameters[PARAM
        const real score = dot(q + i * row, k + j * row, D) / divisor; */
 real attention_multiplier(const AttentionArrays *l, size_t head) {
     const real *learned = l->parameters[PARAMETER_MULTIPLIER];
-    return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : (real)(1 / l->attention->divisor);
+    return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0]
+                   : divisor_multiplier(l->attention->divisor);
 }
 
 /* Scores with a precision of their own are rounded first, and then multiplied in stage 2. */

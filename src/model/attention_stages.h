@@ -11,7 +11,7 @@
    No stage calls another; the last two files are helpers. */
 #pragma once
 
-#include "gemm/matmul.h"
+#include "gemm/bf16.h"
 #include "model/attention.h"
 #include "ops/lanes.h"
 
@@ -81,10 +81,11 @@ void panel_by_queries(real *y, size_t y_stride, const Head *h, const QueryTile *
 /* Normalizes and rounds the first `rows` rows of h->q and h->k, where the config asks for that. `rounding` NULL, or
    counts what the rounding does. */
 void prepare_qk(const Head *h, size_t rows, AttentionRounding *rounding);
-/* Computes the raw scores, where key <= query. */
+/* Computes the raw scores, where key <= query, times the multiplier. Those that stage 2 rounds are not multiplied. */
 void raw_scores_forward(real *panel, const Head *h, const QueryTile *t);
-/* Computes dq and dk of the scored queries and keys from ds, the gradient of the raw scores, zero where key > query.
-   Overwrites the tile's rows of dq; overwrites dk, or adds to it (`adds`). Adds to the partial gradient of v. */
+/* Computes dq and dk of the scored queries and keys from ds, the gradient of what raw_scores_forward computes, zero
+   where key > query. Overwrites the tile's rows of dq; overwrites dk, or adds to it (`adds`). Adds to the partial
+   gradient of v. */
 void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, bool adds);
 /* After all tiles, where the multiplier is learned: computes its partial gradient from dq and dk, and with additive
    scores from the partial gradient of v, all unmultiplied so far. Then multiplies them. */
@@ -95,11 +96,11 @@ void qk_norm_backward(const HeadGradients *g, const Head *h);
 
 /* --- Stage 2 (attention_score_mod.c). */
 
-/* Modifies the raw scores, where key <= query, in place. `slope` NULL, or where there is a cap becomes a panel of its
-   derivative. `rounding` NULL, or counts. */
+/* Modifies what raw_scores_forward computes, where key <= query, in place. `slope` NULL, or where there is a cap
+   becomes a panel of its derivative. `rounding` NULL, or counts. */
 void score_mod_forward(real *panel, real *slope, const Head *h, const QueryTile *t, AttentionRounding *rounding);
-/* Turns ds, zero where key > query, from the gradient of the modified scores into the gradient of the raw scores, in
-   place. `slope` is what score_mod_forward left there. */
+/* Turns ds, zero where key > query, from the gradient of the modified scores into the gradient of what
+   raw_scores_forward computes, in place. `slope` is what score_mod_forward left there. */
 void score_mod_backward(real *ds, const real *slope, const Head *h, const QueryTile *t);
 
 /* --- Stage 3 (attention_softmax.c). */

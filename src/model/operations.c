@@ -4,6 +4,7 @@
    threads share sequences; the gradients of weights are sums over all rows, after a barrier. */
 #include <omp.h>
 
+#include "gemm/bf16.h"
 #include "model/operations.h"
 #include "ops/activation.h"
 #include "ops/cross_entropy.h"
@@ -190,7 +191,7 @@ void op_linear_backward_weight(const Part *p, const Activation *x, const Activat
     const Operand dy = gradient_from(y, p->shard_rows.begin);
     linear_backward_weight(weight_gradient(p, role, y->layer), operand(x, p->shard_rows.begin), dy, rows_of_shard(p),
                            y->width, own_strip(p, role, y->layer), !begins(p), rounds(p));
-    if (bias) linear_backward_bias(bias, dy, rows_of_shard(p), columns_of(p, y->width, role > LN_2_W));
+    if (bias) linear_backward_bias(bias, dy, rows_of_shard(p), columns_of(p, y->width, role >= LN_2_W));
     end_operation(p, OP_LINEAR_WEIGHTS);
 }
 

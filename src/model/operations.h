@@ -15,7 +15,7 @@ typedef struct {
     Range sequences;       /* of each shard: those in the slice, counted from the shard's first */
     size_t id, count;      /* the thread's number in its shard, and the shard's number of threads */
     real *gradients;       /* of parameters: its shard's, which these threads sum together */
-    size_t batch_row;      /* Batch row stored in array row 0. */
+    size_t batch_row;      /* the row of the batch that is row 0 of the arrays */
     Range shard_rows;      /* its shard's rows of the arrays, over which gradients of parameters are summed */
     Range rows;            /* the rows that it computes */
     Range pairs;           /* its (sequence, head) pairs */

@@ -79,8 +79,7 @@ static void block_backward_weights(const Part *p, const Block *b, const BlockInp
     barrier(p); /* the next block overwrites the gradients that were read here */
 }
 
-/* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to the gradient of
- * x. */
+/* The lines of pre_norm_forward from the last to the first: from the gradient of the block's output to that of x. */
 static void pre_norm_backward(const Part *p, const Block *b, const Activation *x) {
     op_dropout_backward(p, &b->proj_2, &b->res_2, DROPOUT_MLP_OUTPUT);
     op_hidden_backward(p, &b->fc, &b->proj_2);

@@ -1,5 +1,6 @@
 /* The activation functions of the feed-forward network, entry by entry, in the order of ACTIVATION_TABLE (config.h). A
-   new one is a row of the table, its formula, and the same formula in src/plain/plain.c and lab/report/decoder.js. */
+   new one is a row of the table, counted in ACTIVATION_ROWS, its formula, and the same formula in src/plain/plain.c and
+   lab/report/decoder.js. */
 #pragma once
 
 #include <stdbool.h>

@@ -20,9 +20,10 @@ typedef struct {
 void plain_make(Plain *plain, Model *model);
 
 /* Does what model_pass does, in loops, on the parameters, gradients and losses of the model. It does not use the
-   model's activations. The batch has targets. It has no dropout, must not get
-   `cached`, and computes one shard at a time. The bits are the same for any number of threads: every sequence has
-   separate gradients, which are added up in the order of the sequences. */
+   model's activations. The batch has targets. It has no dropout, whatever `training` says, must not get `cached`, and
+   computes one shard at a time. It adds to the gradients of the model, which pass->gradients must be. The bits are the
+   same for any number of threads: every sequence has separate gradients, which are added up in the order of the
+   sequences. */
 double plain_pass(Plain *plain, const Batch *batch, const Pass *pass);
 
 /* Returns the logits (T,V) of sequence b after a pass. */

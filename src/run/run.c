@@ -43,7 +43,7 @@ void run_describe(Run *run, const Model *model, const char *command_line) {
     js_set(d, "vocabulary", js_size(model->shape.V));
     js_set(d, "parameters", js_size(model->tensors.parameters));
     js_set(d, "divisor", js_number(divisor));
-    js_set(d, "multiplier", js_number((double)(real)(1 / divisor)));
+    js_set(d, "multiplier", js_number((double)divisor_multiplier(divisor)));
     if (!run->corpus.pairs) {
         Json *losses = js_list(d, NGRAM_LOSSES);
         for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(losses, js_number(run->ngrams[i]));
