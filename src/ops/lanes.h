@@ -76,6 +76,7 @@ typedef struct {
 } Lanes;
 
 /* Goes through the parts of lanes. */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): p is declared. */
 #define EACH_PART(p) UNROLLED for (size_t p = 0; p < VECTORS; p++)
 
 static inline __attribute__((always_inline)) Lanes lanes_of(real value) {
