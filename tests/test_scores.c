@@ -3,6 +3,7 @@
 #include "support.h"
 #include "training_pass.h"
 
+#include "gemm/bf16.h"
 #include "model/attention.h"
 #include "model/initialization.h"
 #include "model/transformer.h"
