@@ -424,7 +424,8 @@ static void stopped_at_birth(void) {
 }
 
 /* A signal to the whole group (Ctrl-C), to the parent alone, or to a run's process: all runs are saved, and resumed to
-   the bits of runs by themselves. So they are when all are killed. */
+   the bits of runs by themselves. So they are when all are killed. On a busy machine one run may have ended before the
+   other has made the steps that are waited for. */
 static void signals_reach_all(void) {
     enum Target { GROUP, PARENT, RUN };
     static const struct {
@@ -443,12 +444,16 @@ static void signals_reach_all(void) {
         const pid_t whom = cases[i].target == GROUP ? -child : cases[i].target == RUN ? child_of(child) : child;
         assert_int_equal(kill(whom, signal_number), 0);
         assert_int_equal(status_of(child), 128 + signal_number);
+        int interrupted = 0;
         for (int k = 0; k < 2 && signal_number != SIGKILL; k++) {
             char run[64];
             snprintf(run, sizeof run, "%s/%s", name, NAMES[k]);
             const char *json = contents(inside(run, "run.json"), NULL);
-            assert_that(strstr(json, "\"result\": \"interrupted\"") != NULL, "case %zu: %s", i, json);
+            const bool is_interrupted = strstr(json, "\"result\": \"interrupted\"") != NULL;
+            interrupted += is_interrupted;
+            assert_that(is_interrupted || strstr(json, "\"result\": \"finished\"") != NULL, "case %zu: %s", i, json);
         }
+        assert_true(interrupted > 0 || signal_number == SIGKILL);
         resume(NULL, name);
         assert_both_as_alone(name);
     }
