@@ -18,19 +18,22 @@
 #endif
 
 enum {
-    DEPTH = 384,      /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
-    PACKED = 512,     /* columns of B that are packed at a time: three quarters of a megabyte */
-    PACKED_AMX = 768, /* with AMX: its products are so fast that it counts how often A is packed */
-    BLOCK = 40,       /* tiles of rows are multiplied by all of these panels before the next tiles */
-    BLOCK_AMX = 6,    /* with AMX, where A is transposed; otherwise 1 */
-    PACK_A = 128,     /* steps from which on a transposed A of floats is packed, too */
-    AHEAD = 6,        /* rows by which packing prefetches, because another core may have written them */
-    TOGETHER = 16,    /* elements of k of a plain B that are packed at a time, while the next are prefetched */
-    TILE_ROWS = 12,   /* rows of the largest tile, except AMX's */
-    NEAR = 1 << 17,   /* entries of the largest C that is likely to be in a cache: half a megabyte */
+    DEPTH = 384,       /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
+    PACKED = 512,      /* columns of B that are packed at a time: three quarters of a megabyte */
+    PACKED_AMX = 768,  /* with AMX: its products are so fast that it counts how often A is packed */
+    BLOCK = 40,        /* tiles of rows are multiplied by all of these panels before the next tiles */
+    BLOCK_PACKED = 10, /* where A is transposed, so that its tiles stay in the second-level cache once packed */
+    BLOCK_AMX = 6,     /* the same with AMX, which otherwise takes 1 */
+    LINE = 16,         /* floats of a cache line */
+    PACK_A = 128,      /* steps from which on a transposed A of floats is packed, too */
+    AHEAD = 6,         /* rows by which packing prefetches, because another core may have written them */
+    TOGETHER = 16,     /* elements of k of a plain B that are packed at a time, while the next are prefetched */
+    TILE_ROWS = 12,    /* rows of the largest tile, except AMX's */
+    NEAR = 1 << 17,    /* entries of the largest C that is likely to be in a cache: half a megabyte */
 };
-static _Thread_local real packed[DEPTH * (PACKED + BLOCK * TILE_ROWS)] __attribute__((aligned(64))); /* B, then A */
-static _Thread_local size_t packed_bytes;                                                            /* of B, so far */
+static _Thread_local real packed[DEPTH * (PACKED + BLOCK * TILE_ROWS) + BLOCK * LINE]
+    __attribute__((aligned(64)));         /* B, then A */
+static _Thread_local size_t packed_bytes; /* of B, so far */
 
 #ifndef REAL_DOUBLE
 /* One piece of a product: steps of k from step `first` on, and the layout of its operands. */

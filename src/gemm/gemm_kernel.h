@@ -216,15 +216,21 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
                                size_t column, size_t columns, float *c) {
     const size_t ldc = o->ldc;
     const size_t wide = (size_t)VECTORS * LANES, top = tile_row(tiles, from);
+    const size_t share = (piece->depth * wide / (to - from) + LINE - 1) / LINE * LINE; /* of a panel, for each tile */
     for (size_t j = 0; j < columns; j += wide) {
         const size_t left = columns - j, vectors = left <= LANES ? 1 : VECTORS, width = vectors * LANES;
+        /* panels that were packed for all products are far away: each tile fetches its share of the next one */
+        const bool is_far = KIND != TILES_BF16 && o->b.form == FORM_PACKED && left >= 2 * wide;
+        const float *next = is_far ? piece->panels + panel_at(piece, j + wide, wide) : NULL;
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             Range k = tile_steps(o, row, rows, column + j, piece);
             if (k.begin > k.end) continue; /* the tile is not needed */
             k.begin -= k.begin % GRAIN;
-            const float *a = piece->packed && o->op_a == TRANSPOSED ? piece->a + (t - from) * piece->depth * ROWS
-                                                                    : piece->a + (row - piece->origin) * piece->row;
+            const float *a = piece->packed && o->op_a == TRANSPOSED
+                                 ? piece->a + (t - from) * NAME(tile_stride)(piece->depth)
+                                 : piece->a + (row - piece->origin) * piece->row;
+            for (size_t i = 0; next && i < share; i += LINE) __builtin_prefetch(next + (t - from) * share + i, 0, 2);
             if (KIND != TILES_BF16 && j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
                 for (size_t i = rows; i < 2 * rows && row + i < o->m; i++)
                     prefetch(a + i * piece->row, piece->depth * sizeof *a);
@@ -302,7 +308,9 @@ static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *ti
 static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
     float *copy = panels + DEPTH * COLUMNS;
     const Tiles tiles = tiles_make(o->m, ROWS, KIND != TILES_BF16);
-    const size_t block = KIND != TILES_BF16 ? BLOCK : o->op_a == TRANSPOSED ? BLOCK_AMX : 1;
+    const size_t block_packed = KIND == TILES_BF16 ? BLOCK_AMX : BLOCK_PACKED,
+                 block_plain = KIND == TILES_BF16 ? 1 : BLOCK;
+    const size_t block = o->op_a == TRANSPOSED ? block_packed : block_plain;
     const bool ready = o->b.form == FORM_PACKED;
     NAME(begin)();
     for (size_t column = 0; column < o->n; column += COLUMNS) {

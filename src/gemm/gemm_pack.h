@@ -57,7 +57,9 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements_of_floats
         _mm512_mask_storeu_epi32(out + i, lanes, _mm512_permutexvar_epi16(_mm512_load_si512(ALTERNATE), halves));
     }
 #else
-    for (size_t i = 0; i < n; i++) out[i] = EACH == 1 ? x[i] : pair(x[i], next ? next[i] : 0);
+    if (EACH == 1) memcpy(out, x, n * sizeof *out);
+    else
+        for (size_t i = 0; i < n; i++) out[i] = pair(x[i], next ? next[i] : 0);
 #endif
 }
 
@@ -84,24 +86,40 @@ static TARGET void NAME(pack_rows)(float *out, const float *x, size_t stride, si
     }
 }
 
-/* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS), for `steps` steps from step `first` on. A tile
-   that read A in place would touch another page at each step. */
+/* Returns the distance between packed tiles of a transposed A: a cache line more than a tile, since tiles that are a
+   multiple of many lines apart share few places in the first-level cache. */
+static inline size_t NAME(tile_stride)(size_t depth) { return depth * ROWS + LINE; }
+
+/* Packs elements `from` to `to` of k of one tile of a transposed A, whose first row is `row`, as (depth, ROWS). A few
+   rows of the next tile are packed as well, so that their number is constant, except where A has no more. */
+static inline __attribute__((always_inline)) TARGET void NAME(pack_tile)(const Product *o, size_t first, size_t steps,
+                                                                         size_t row, size_t rows, size_t from,
+                                                                         size_t to, float *tile) {
+    const bool bf16 = NAME(is_bf16)(o->a);
+    for (size_t p = from; p < to; p++) {
+        const size_t step = first + EACH * p;
+        const void *x = NAME(stored)(o->a, step, row),
+                   *next = EACH * p + 1 < steps ? NAME(stored)(o->a, step + 1, row) : NULL;
+        if (EACH * p < steps) NAME(elements)(bf16, tile + p * ROWS, x, next, rows);
+        else memset(tile + p * ROWS, 0, ROWS * sizeof *tile);
+    }
+}
+
+/* Packs tiles `from` to `to` of a transposed A for `steps` steps from step `first` on. A tile that read A in place
+   would touch another page at each step. Takes TOGETHER elements of k of all tiles, then the next, since A is in memory
+   in that order. */
 static TARGET void NAME(pack_a)(const Product *o, size_t first, size_t steps, const Tiles *tiles, size_t from,
                                 size_t to, float *out) {
     const size_t top = tile_row(tiles, from), columns = tile_row(tiles, to) - top, depth = NAME(depth_of)(steps);
-    const bool bf16 = NAME(is_bf16)(o->a);
-    for (size_t p = 0; p < depth; p++) {
-        const size_t step = first + EACH * p;
-        if (p + AHEAD < depth) prefetch(NAME(stored)(o->a, step + EACH * AHEAD, top), columns * size_of(bf16));
+    for (size_t p = 0; p < depth; p += TOGETHER) {
+        const size_t end = depth - p < TOGETHER ? depth : p + TOGETHER;
+        for (size_t next = end; next < end + TOGETHER && next < depth; next++)
+            prefetch(NAME(stored)(o->a, first + EACH * next, top), columns * size_of(NAME(is_bf16)(o->a)));
         for (size_t t = from; t < to; t++) {
-            const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
-            float *to_tile = out + ((t - from) * depth + p) * ROWS;
-            const void *x = NAME(stored)(o->a, step, row),
-                       *next = EACH * p + 1 < steps ? NAME(stored)(o->a, step + 1, row) : NULL;
-            if (EACH * p >= steps) memset(to_tile, 0, ROWS * sizeof *to_tile);
-            else if (row + ROWS <= o->m) /* a few rows of the next tile as well, so that their number is constant */
-                NAME(elements)(bf16, to_tile, x, next, ROWS);
-            else NAME(elements)(bf16, to_tile, x, next, rows);
+            const size_t row = tile_row(tiles, t);
+            float *tile = out + (t - from) * NAME(tile_stride)(depth);
+            if (row + ROWS <= o->m) NAME(pack_tile)(o, first, steps, row, ROWS, p, end, tile);
+            else NAME(pack_tile)(o, first, steps, row, tile_rows(tiles, t), p, end, tile);
         }
     }
 }
@@ -138,7 +156,7 @@ static TARGET void NAME(pack_a_rows)(const Product *o, size_t first, size_t step
             prefetch(NAME(stored)(o->a, first + EACH * p + next, top),
                      (tile_row(tiles, to) - top) * size_of(NAME(is_bf16)(o->a)));
         for (size_t t = from; t < to; t++) {
-            float columns[LANES * ROWS], *tile = out + (t - from) * ROWS * depth;
+            float columns[LANES * ROWS], *tile = out + (t - from) * NAME(tile_stride)(depth);
             NAME(pack_a)(o, first + EACH * p, own, tiles, t, t + 1, columns);
             for (size_t i = 0; i < tile_rows(tiles, t); i += LANES)
                 NAME(transpose)(columns + i, ROWS, tile + i * depth + p, depth);
