@@ -38,7 +38,9 @@ PEERS = {  # name -> program, variant, Python module it needs, whether it comput
 HELD = {  # what holds ATen, oneDNN and MKL (PyTorch), XLA (JAX) and OpenBLAS to a processor's instructions
     None: {},
     "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-             "XLA_FLAGS": "--xla_cpu_max_isa=AVX2", "OPENBLAS_CORETYPE": "Haswell"},
+             "XLA_FLAGS": "--xla_cpu_max_isa=AVX2", "OPENBLAS_CORETYPE": "Haswell",
+             # what PyTorch compiles for one instruction set is not for another
+             "TORCHINDUCTOR_CACHE_DIR": os.path.join(tempfile.gettempdir(), "sqrtdk_inductor_avx2")},
 }
 
 
