@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the model of a run as GPT-2 of Hugging Face transformers, with its tokenizer (lab/docs/huggingface.md).
+"""Writes the model of a run as GPT-2 of Hugging Face transformers, with its tokenizer (lab/docs/engines.md).
 
     lab/export_gpt2.py RUN_DIR DIR [--best]
 

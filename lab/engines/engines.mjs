@@ -33,7 +33,8 @@ async function unknown_character(place, expected) {
     const {AutoTokenizer} = await import("@huggingface/transformers");
     const tokenizer = await AutoTokenizer.from_pretrained(place, {local_files_only: true});
     const ids = tokenizer.encode(expected.unknown);
-    return {unknown: "ids " + ids.map(id => id === undefined ? "undefined" : id).join(" ")};
+    const called = await Promise.resolve().then(() => tokenizer(expected.unknown)).then(words => [...words.input_ids.data].join(" "), reason);
+    return {unknown: called, "unknown, encode": `ids ${ids.map(String).join(" ")}`};
 }
 
 async function parameters_of(place) {

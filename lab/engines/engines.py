@@ -97,8 +97,9 @@ def torch_logits(model):
     import torch
 
     def logits(ids):
+        input_ids = torch.tensor([ids])
         with torch.no_grad():
-            return model(torch.tensor([ids])).logits[0].numpy()
+            return model(input_ids=input_ids, attention_mask=torch.ones_like(input_ids)).logits[0].numpy()
     return logits
 
 
@@ -112,24 +113,30 @@ def transformers_sdpa(place):
     return torch_logits(gpt2(place, "sdpa"))
 
 
+def program_of(place):
+    """Returns the model as a program of torch.export: of ids, for any length of the text."""
+    import torch
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gpt2 = gpt2(place)
+
+        def forward(self, input_ids):
+            return self.gpt2(input_ids, use_cache=False).logits
+
+    length = torch.export.Dim("length", min=1, max=64)
+    return torch.export.export(Logits(), (torch.zeros(1, 7, dtype=torch.long),), dynamic_shapes=({1: length},))
+
+
 def onnx_of(place):
-    """Returns the model as ONNX, which torch writes once; transformers.js looks for it there."""
+    """Returns the path of the model as ONNX, which torch writes once; transformers.js looks for it there."""
     path = place / "onnx/model.onnx"
     if not path.exists():
         import torch
-
-        class Logits(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.gpt2 = gpt2(place)
-
-            def forward(self, input_ids):
-                return self.gpt2(input_ids, use_cache=False).logits
-
         path.parent.mkdir(exist_ok=True)
-        length = torch.export.Dim("length", min=1, max=64)
-        torch.onnx.export(Logits(), (torch.zeros(1, 7, dtype=torch.long),), str(path), input_names=["input_ids"],
-                          output_names=["logits"], dynamic_shapes=({1: length},), dynamo=True, external_data=False)
+        torch.onnx.export(program_of(place), f=str(path), input_names=["input_ids"], output_names=["logits"],
+                          external_data=False)
     return str(path)
 
 
@@ -212,7 +219,7 @@ def llama_cpp_fp32(place):
     return llama(place, type_k=0, type_v=0)  # GGML_TYPE_F32
 
 
-@engine("keras-hub", "keras", "keras-hub", "by hand")
+@engine("keras-hub", "keras", "keras-hub", "nothing")
 def keras_hub(place):
     os.environ["KERAS_BACKEND"] = "jax"
     import keras_hub as hub
@@ -244,17 +251,7 @@ def openvino_fp32(place):
 @engine("OpenVINO in f32, from PyTorch", "openvino", "openvino", "convert")
 def openvino_torch(place):
     import openvino as ov
-    import torch
-
-    class Logits(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.gpt2 = gpt2(place)
-
-        def forward(self, input_ids):
-            return self.gpt2(input_ids, use_cache=False).logits
-    converted = ov.convert_model(Logits(), example_input=torch.zeros(1, 7, dtype=torch.long))
-    return openvino(converted, INFERENCE_PRECISION_HINT="f32")
+    return openvino(ov.convert_model(program_of(place)), INFERENCE_PRECISION_HINT="f32")
 
 
 @engine("tinygrad", "tinygrad", "tinygrad", "convert")
@@ -275,6 +272,13 @@ def optimum_onnx(place):
 def optimum_intel(place):
     from optimum.intel import OVModelForCausalLM
     return torch_logits(OVModelForCausalLM.from_pretrained(place, export=True))
+
+
+@engine("optimum-intel in f32", "openvino", "optimum-intel", "convert")
+def optimum_intel_fp32(place):
+    from optimum.intel import OVModelForCausalLM
+    options = {"INFERENCE_PRECISION_HINT": "f32"}
+    return torch_logits(OVModelForCausalLM.from_pretrained(place, export=True, ov_config=options))
 
 
 ENGINES["onnxruntime-node"] = Engine("node", "onnxruntime-node", "logits", "convert", None)
@@ -361,13 +365,25 @@ def padded_difference(place, side):
     return f"logits move by {(logits[kept] - alone).abs().max().item():.1e}"
 
 
+def padded_text(place):
+    """Returns whether the greedy text after a short prompt is the same in a batch with a longer one, padded on the left."""
+    model, words = gpt2(place), tokenizer_of(place)
+    words.pad_token, words.padding_side = " ", "left"
+    short, long = "The ", "The river and the "
+    options = {"do_sample": False, "max_new_tokens": 20, "pad_token_id": words.pad_token_id}
+    batch = model.generate(**words([short, long], return_tensors="pt", padding=True), **options)[0]
+    alone = model.generate(**words(short, return_tensors="pt"), **options)[0]
+    return f"greedy text {'the same' if batch[-20:].equal(alone[-20:]) else 'another'}"
+
+
 @engine("transformers tokenizer", "torch", "transformers", "", "answers")
 def transformers_answers(place):
     words = tokenizer_of(place)
     return {"unknown": says(lambda: words(UNKNOWN).input_ids),
             "padding": says(lambda: words(["The", "river"], padding=True).input_ids),
             "padding right": says(padded_difference, place, "right"),
-            "padding left": says(padded_difference, place, "left")}
+            "padding left": says(padded_difference, place, "left"),
+            "padding left, generate": says(padded_text, place)}
 
 
 @engine("CTranslate2 generator", "torch", "ctranslate2", "", "answers")
@@ -382,6 +398,13 @@ def ctranslate2_answers(place):
 def mlx_lm_answers(place):
     from mlx_lm.utils import load
     return {"unknown": says(lambda: load(str(place))[1].encode(UNKNOWN))}
+
+
+@engine("TransformerLens tokenizer", "lens", "transformer-lens", "", "answers")
+def transformer_lens_answers(place):
+    from transformer_lens.model_bridge import TransformerBridge
+    bridge = TransformerBridge.boot_transformers(str(place), device="cpu")
+    return {"ids of 'The'": says(lambda: f"{bridge.to_tokens('The')[0].tolist()}, of a model with ids below {bridge.cfg.d_vocab}")}
 
 
 ENGINES["transformers.js tokenizer"] = Engine("node", "@huggingface/transformers", "answers", "", None)
@@ -447,6 +470,8 @@ def environment(name, work):
     if not (place / "installed").exists():
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", "-r", HERE / f"requirements_{name}.txt"], check=True)
+        # optimum-intel brings torchvision; beside a CPU build of torch its CUDA build cannot be imported, nor can transformers.
+        subprocess.run([python, "-m", "pip", "uninstall", "-q", "-y", "torchvision"], check=True)
         (place / "installed").touch()
     return [python, HERE / "engines.py", "--measure"]
 
@@ -478,15 +503,112 @@ def read_table():
         return list(csv.DictReader(file))
 
 
+# --- The page
+
+# Who reads the text for an engine, in the order of the guesses about unknown characters.
+READERS = {"transformers.js": "transformers.js tokenizer", "CTranslate2": "CTranslate2 generator", "mlx-lm": "mlx-lm tokenizer"}
+
+
+def cell(row):
+    """Returns a cell of a table: a difference, or that the engine refuses the model."""
+    if not row["difference"]:
+        return "refused"
+    difference = float(row["difference"])
+    return f"{difference:.1f}" if difference >= 1 else f"{difference:.1e}".replace("e-0", "e-")
+
+
+def table(rows, shows):
+    """Returns the lines of the table of engines, with a column for each model."""
+    lines = [f"| engine | version | {' | '.join(MODELS)} | must |", "|---|---|" + "---|" * (len(MODELS) + 1)]
+    for name, entry in ENGINES.items():
+        mine = {row["model"]: row for row in rows if row["engine"] == name and row["shows"] == shows}
+        if "all" in mine:
+            lines.append(f"| {name} | | {' | ' * (len(MODELS) - 1)} | not run: {mine['all']['said']} |")
+        elif mine:
+            cells = " | ".join(cell(mine[model]) for model in MODELS)
+            lines.append(f"| {name} | {next(iter(mine.values()))['version']} | {cells} | {entry.must} |")
+    return lines
+
+
+def answers(rows):
+    lines = ["| asked | of | answer |", "|---|---|---|"]
+    for row in sorted((row for row in rows if row["shows"] == "answers"), key=lambda row: row["model"]):
+        said = row["said"].replace("|", "\\|").replace("_", "\\_")
+        lines.append(f"| {row['model']} | {row['engine']} {row['version']} | {said} |")
+    return lines
+
+
+def word_of(row):
+    """Returns the word that guesses.md defines for a difference."""
+    if not row.get("difference"):
+        return "fails"
+    difference = float(row["difference"])
+    return "exact" if difference < 5e-5 else "rounded" if difference <= 2e-2 else "other"
+
+
+def judged(rows):
+    """Yields each guess about an engine that was measured: engine, what was guessed, the guess and what is so."""
+    measured = {(row["engine"], row["model"]): row for row in rows}
+    with open(HERE / "guesses.csv", encoding="utf-8", newline="") as file:
+        for guess in csv.DictReader(file):
+            name = guess["engine"]
+            for model in MODELS:
+                row = measured.get((name, model))
+                if row:
+                    yield name, model, guess[model], word_of(row)
+            if (name, "none") in measured:
+                yield name, "must", guess["must"], ENGINES[name].must
+            said = measured.get((READERS.get(name, "transformers tokenizer"), "unknown"))
+            if guess["unknown"] and said:
+                yield name, "unknown", guess["unknown"], "error" if re.match("[A-Za-z]*(Error|Exception): ", said["said"]) else "other"
+
+
+def wrong_guesses(rows):
+    """Returns a sentence and a table of the guesses that were wrong, those of an engine with the same words in one row."""
+    guesses = list(judged(rows))
+    wrong = {}
+    for name, what, guess, so in guesses:
+        if guess != so:
+            wrong.setdefault((name, guess, so), []).append(what)
+    count = sum(map(len, wrong.values()))
+    lines = [f"Of {len(guesses)} guesses {count} were wrong:", "", "| engine | about | guess | measured |", "|---|---|---|---|"]
+    return lines + [f"| {name} | {', '.join(what)} | {guess} | {so} |" for (name, guess, so), what in wrong.items()]
+
+
+def page_of(rows, page):
+    """Returns the page with its parts as the rows say."""
+    parts = {"logits": table(rows, "logits"), "weights": table(rows, "weights"), "answers": answers(rows),
+             "guesses": wrong_guesses(rows)}
+
+    def part(found):
+        return "\n".join([f"<!-- engines {found[1]} -->", *parts.pop(found[1]), "<!-- end -->"])
+    page = re.sub(r"<!-- engines (\w+) -->\n.*?<!-- end -->", part, page, flags=re.S)
+    if parts:
+        sys.exit(f"{PAGE} has no part {', '.join(parts)}")
+    return page
+
+
 def main(words):
-    if words[0] == "--measure":
+    if words[:1] == ["--measure"]:
         measure(words[1], Path(words[2]))
-        return
-    work = Path(words[0]).absolute()
+    elif words in (["--page"], ["--check"]):
+        page = PAGE.read_text(encoding="utf-8")
+        renewed = page_of(read_table(), page)
+        if words == ["--page"]:
+            PAGE.write_text(renewed, encoding="utf-8")
+        elif renewed != page:
+            sys.exit("lab/docs/engines.md has other parts than lab/docs/results/engines.csv says: lab/engines/engines.py --page")
+    elif not words or words[0].startswith("-"):
+        sys.exit(__doc__.strip())
+    else:
+        run_all(Path(words[0]).absolute(), words[1:] or list(ENGINES))
+
+
+def run_all(work, names):
+    """Runs these engines, and writes the table with their rows in the place of those that it had."""
     train_and_export(work)
-    named = words[1:] or list(ENGINES)
     rows = read_table() if TABLE.exists() else []
-    for name in named:
+    for name in names:
         rows = [row for row in rows if row["engine"] != name] + run(name, work)
         write_table(sorted(rows, key=lambda row: list(ENGINES).index(row["engine"])))
 
