@@ -277,7 +277,7 @@ def optimum_intel(place):
 @engine("optimum-intel in f32", "openvino", "optimum-intel", "convert")
 def optimum_intel_fp32(place):
     from optimum.intel import OVModelForCausalLM
-    options = {"INFERENCE_PRECISION_HINT": "f32"}
+    options = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
     return torch_logits(OVModelForCausalLM.from_pretrained(place, export=True, ov_config=options))
 
 
