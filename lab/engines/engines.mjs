@@ -2,7 +2,7 @@
 import {readFileSync} from "node:fs";
 import {join} from "node:path";
 
-const MODELS = ["none", "sqrt_dk", "dk", "free", "untied"];
+const MODELS = ["none", "sqrt_dk", "dk", "free", "untied", "relu"];
 const read = path => JSON.parse(readFileSync(path, "utf8"));
 const version_of = name => read(join(import.meta.dirname, "node_modules", name, "package.json")).version;
 

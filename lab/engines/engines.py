@@ -34,6 +34,7 @@ MODELS = {
     "dk": "attention.scale_divisor=dk",
     "free": "model.d_k=40",
     "untied": "model.tie_embeddings=no",
+    "relu": "model.activation=relu",
 }
 UNKNOWN = "The € rises"  # the text lacks this character
 PIECES = ((2000, 64), (5000, 64), (9000, 23), (7000, 1))  # of the validation split: where a text begins, how long it is

@@ -32,7 +32,7 @@ import csv
 rows = list(csv.DictReader(open("lab/docs/results/engines.csv", encoding="utf-8")))
 guessed = {row["engine"] for row in csv.DictReader(open("lab/engines/guesses.csv", encoding="utf-8"))}
 models = {name: [row["model"] for row in rows if row["engine"] == name] for name in guessed}
-print([name for name, has in models.items() if has != ["none", "sqrt_dk", "dk", "free", "untied"] and has != ["all"]])
+print([name for name, has in models.items() if has != ["none", "sqrt_dk", "dk", "free", "untied", "relu"] and has != ["all"]])
 print(all(row["version"] for row in rows if row["model"] != "all"))
 print(all(row["difference"] or row["said"] for row in rows))
 PYTHON
