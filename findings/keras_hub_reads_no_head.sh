@@ -8,7 +8,7 @@
 # Output: tied                                      the same to 0.0001
 #         with an output matrix of its own          differs
 #         the embedding put in place of lm_head     the same to 0.0001
-# Random weights, small model. Needs about 5 GB in the temporary folder. Exit: 0 as described, 1 changed, 2 not installed.
+# Random weights, small model. Needs about 4 GB in the temporary folder. Exit: 0 as described, 1 changed, 2 not installed.
 set -eu
 
 dir=$(mktemp -d)
