@@ -10,7 +10,6 @@
 
 #include "gemm/bf16.h"
 #include "gemm/gemm.h"
-#include "ops/linear.h"
 
 #ifdef REAL_DOUBLE
 #error "the kernels are for floats"
@@ -325,6 +324,25 @@ static Operand packed_weight(Operand w, size_t in, size_t out, Orientation as, A
     return (Operand){packed, 0, FORM_PACKED};
 }
 
+/* The four products and sums of a linear layer: y (rows, out), dx (rows, in), dw (in, out), db (out). */
+static void linear_layer(real *const to[4], Operand x, Operand dy, Operand w, Operand transposed, const real *bias,
+                         size_t rows, size_t in, size_t out) {
+    const Product products[] = {
+        {.m = rows, .n = out, .k = in, .a = x, .b = w, .rounds = true, .ldc = out, .alpha = 1, .bias = bias},
+        {.op_b = TRANSPOSED,
+         .m = rows,
+         .n = in,
+         .k = out,
+         .a = dy,
+         .b = transposed,
+         .rounds = true,
+         .ldc = in,
+         .alpha = 1},
+        {.op_a = TRANSPOSED, .m = in, .n = out, .k = rows, .a = x, .b = dy, .rounds = true, .ldc = out, .alpha = 1}};
+    for (size_t i = 0; i < COUNT_OF(products); i++) matmul_product(&products[i], to[i]);
+    operand_sum_rows(to[3], dy, rows, (Range){0, out});
+}
+
 /* A linear layer whose x and dy were rounded before, and whose weight was packed: the numbers it gets from the same
    numbers as floats. */
 static void linear_layer_of_bf16(void) {
@@ -344,15 +362,8 @@ static void linear_layer_of_bf16(void) {
 
         real *expected[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
         real *got[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
-        const Tile whole = {{0, in}, {0, out}};
-        linear_forward(expected[0], x, w, bias, rows, in, out, true);
-        linear_backward_input(expected[1], dy, w, rows, in, out, true);
-        linear_backward_weight(expected[2], x, dy, rows, out, whole, true, true);
-        linear_backward_bias(expected[3], dy, rows, whole.columns);
-        linear_forward(got[0], rounded_x, packed, bias, rows, in, out, true);
-        linear_backward_input(got[1], rounded_dy, transposed, rows, in, out, true);
-        linear_backward_weight(got[2], rounded_x, rounded_dy, rows, out, whole, true, true);
-        linear_backward_bias(got[3], rounded_dy, rows, whole.columns);
+        linear_layer(expected, x, dy, w, w, bias, rows, in, out);
+        linear_layer(got, rounded_x, rounded_dy, packed, transposed, bias, rows, in, out);
         const size_t sizes[] = {rows * out, rows * in, in * out, out};
         for (size_t a = 0; a < COUNT_OF(sizes); a++) {
             assert_memory_equal(got[a], expected[a], sizes[a] * sizeof(real));

@@ -93,7 +93,7 @@ static void check_model(Config *c, const char *label, size_t threads) {
     gradcheck_parameters(&model, c->model.init, c->train.seed);
     for (size_t i = 0; i < model.tensors.flat; i++)
         model.gradients[i] = (real)NAN; /* a step that zeroes gradients must not read them */
-    step_gradients(&engine, &corpus, c, 0, NULL);
+    step_gradients(&engine, &corpus, c, 0);
     GradientCheck check = {.engine = &engine,
                            .batches = make_batches(&corpus, c),
                            .count = c->train.accumulate,

@@ -167,7 +167,7 @@ static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s
     l->saved.pair_max[pair] = largest;
 }
 
-void attention_forward(const AttentionArrays *l, Range pairs, real *scratch) {
+void attention_pairs(const AttentionArrays *l, Range pairs, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_forward(l, pair, &s);
 }
@@ -223,12 +223,12 @@ static void pair_backward(const AttentionArrays *l, size_t pair, const real *dou
         operand_keep(pair_of(l, pair, l->dqkv, part), s->gradients[part], h.a->D, l->T, h.a->D);
 }
 
-void attention_backward(const AttentionArrays *l, Range pairs, const real *dout, real *scratch) {
+void attention_pairs_backward(const AttentionArrays *l, Range pairs, const real *dout, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_backward(l, pair, dout, &s);
 }
 
-void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]) {
+void attention_partials_add(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]) {
     const AttentionConfig *a = l->attention;
     const size_t stride = attention_partials(a);
     const real *partials = l->partials;

@@ -108,17 +108,17 @@ typedef struct {
 } AttentionArrays;
 
 /* Overwrites these pairs' parts of out and of saved. Plain: plain_attention_forward. */
-void attention_forward(const AttentionArrays *layer, Range pairs, real *scratch);
+void attention_pairs(const AttentionArrays *layer, Range pairs, real *scratch);
 
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij, in exact arithmetic do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,
        dk_j = multiplier sum_i ds_ij q_i,   dv_j = sum_i p_ij (mask) do_i:   O(T) a row.
    Overwrites these pairs' parts of dqkv and of the partial gradients. dout (B,T,HD).
    Plain: plain_attention_backward. */
-void attention_backward(const AttentionArrays *layer, Range pairs, const real *dout, real *scratch);
+void attention_pairs_backward(const AttentionArrays *layer, Range pairs, const real *dout, real *scratch);
 
 /* Adds the partial gradients of these pairs, in their order, to the gradient of each parameter that exists. */
-void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]);
+void attention_partials_add(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]);
 
 /* QK-clip (Kimi Team 2025, Kimi K2, section 2.1): where a head's largest score of a step, score_max (H), is above
    `limit`, multiplies its columns of W_Q and W_K (rows, 3HD), and of their biases (3HD, or NULL), by the root of
@@ -166,7 +166,8 @@ SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *
                          double *weights);
 
 /* Measures the gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|,
-   into `query` and `scores` (count). dqkv is attention_backward's output and dout its input; count <= ATTENTION_TILE.
+   into `query` and `scores` (count). dqkv is attention_pairs_backward's output and dout its input; count <=
+   ATTENTION_TILE.
  */
 void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dout, size_t first, size_t count,
                               double *query, double *scores, real *scratch);

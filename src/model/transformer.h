@@ -14,7 +14,6 @@
    the threads' order. Where sequences cannot be shared evenly, rows are split. ops/ knows nothing of threads. */
 #pragma once
 
-#include "model/profile.h"
 #include "model/tensors.h"
 
 /* Returns the number of sequences of a slice of a batch of B, or with B = 0 of any batch: as many as fit into
@@ -87,11 +86,16 @@ typedef struct {
     real *score_max;   /* (L,H): the largest score of the last pass, or of those since they were forgotten; NaN where a
                           row of scores has no finite softmax */
     real *scratch;     /* (threads, scratch_size) */
-    size_t scratch_size; /* numbers of one thread */
-    size_t targets;      /* how many targets of the last pass's batch count */
-    size_t correct;      /* how many of them have the largest logit; 0 after a backward pass */
-    Profile *profiles;   /* NULL, or the caller's, one per thread */
+    size_t scratch_size;                  /* numbers of one thread */
+    size_t targets;                       /* how many targets of the last pass's batch count */
+    size_t correct;                       /* how many of them have the largest logit; 0 after a backward pass */
+    void (*clock)(const char *operation); /* NULL, or for the benchmark: see operation_ended */
 } Model;
+
+/* Tells the clock, if there is one, that this thread has just ended the operation; "" at the start of what is timed. */
+static inline void operation_ended(const Model *model, const char *operation) {
+    if (model->clock) model->clock(operation);
+}
 
 /* Makes the table of tensors and all arrays, in two arenas; with `training` there are gradients. Parameters are zero
    until initialized or loaded. It writes nothing to the arenas, so they take no pages yet. */
@@ -131,7 +135,7 @@ Range pass_sequences(const Batch *batch, const Pass *pass);
 size_t model_shards_at_once(const Model *model, size_t batch_shards);
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
-   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are the last
+   With targets, the logits are overwritten (see cross_entropy_rows). Logits and activations are the last
    slice's. A batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
