@@ -9,7 +9,7 @@
 #include "base/machine.h"
 #include "lab/gradcheck/gradcheck.h"
 #include "lab/lab.h"
-#include "lab/sweep/section.h"
+#include "lab/sweep/sweep.h"
 #include "run/run.h"
 
 /* A micro-batch has train.batch sequences, but at most SEQUENCES_MAX, or one for each shard: checking an entry takes

@@ -189,6 +189,9 @@ void program_open(void);
    standard output goes nowhere, and its standard error into the open file `messages`, which also gets the reason if the
    program cannot be run. Returns its number, or -1 with errno. */
 pid_t program_start(const char *other, char *const *words, int messages);
+/* Lets this process use all processors on which OpenMP may place threads. With OMP_PROC_BIND, OMP_PLACES or
+   GOMP_CPU_AFFINITY it is bound to the first of them before main, and so would be the processes that it starts. */
+void processors_release(void);
 
 /* --- runner.c */
 

@@ -1,5 +1,5 @@
 /* The memory of a model: every array that it ever uses, laid out before the first step, so that a pass allocates
-   nothing. `take_arrays` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
+   nothing. */
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -128,13 +128,12 @@ static size_t scratch_size(const ModelShape *s) {
     return size_add(most, CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-/* Takes every array from the arenas. While an arena has no memory, this only measures how much it needs. */
 static void take_arrays(Model *m, bool training) {
     const ModelShape *s = &m->shape;
     const size_t rows = size_mul(model_slice_size(s, m->max_batch), s->T); /* of a slice */
-    Arena *arena = &m->activation_arena;
-    m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
-    if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);
+    Arena *arena = &m->arena;
+    m->parameters = take(arena, m->tensors.flat, 1);
+    if (training) m->gradients = take(arena, m->tensors.flat, 1);
     lay_out_packed(m, training, arena);
     m->x = activation(arena, 0, rows, s->C);
     for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, arena);
@@ -172,10 +171,8 @@ void model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
     m->tensors = tensors_make(shape);
     snprintf(what, sizeof what, "the table of %zu layers", shape->L);
     m->blocks = memory_make(shape->L, sizeof *m->blocks, what);
-    take_arrays(m, training);
-    arena_allocate(&m->parameter_arena, "the parameters");
-    arena_allocate(&m->activation_arena, "the activations");
-    take_arrays(m, training);
+    do take_arrays(m, training);
+    while (arena_allocate(&m->arena, "the model's arrays"));
 }
 
 AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {

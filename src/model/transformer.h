@@ -74,7 +74,7 @@ typedef struct {
     TensorTable tensors;
     size_t threads, max_batch;    /* max_batch: sequences of T that a batch may have */
     real *parameters, *gradients; /* flat, as the table says */
-    Arena parameter_arena, activation_arena;
+    Arena arena;                  /* of all arrays */
 
     Activation x;      /* (B,T,C): embeddings after dropout, input of block 0 */
     Block *blocks;     /* (L) */
@@ -97,8 +97,8 @@ static inline void operation_ended(const Model *model, const char *operation) {
     if (model->clock) model->clock(operation);
 }
 
-/* Makes the table of tensors and all arrays, in two arenas; with `training` there are gradients. Parameters are zero
-   until initialized or loaded. It writes nothing to the arenas, so they take no pages yet. */
+/* Makes the table of tensors and all arrays, in one arena; with `training` there are gradients. Parameters are zero
+   until initialized or loaded. It writes nothing to them, so they take no pages yet. */
 void model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training);
 
 /* One batch: tokens and targets (B, T) with B <= max_batch, T <= shape.T, every id below V. If targets is NULL,

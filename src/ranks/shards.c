@@ -56,9 +56,8 @@ void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size
     if (shards % ranks != 0)
         usage_error("train.shards = %zu are not divided among %zu ranks: start 1, 2, 4 ... %zu of them", shards, ranks,
                     shards);
-    take_sums(s);
-    arena_allocate(&s->arena, "the gradients of shards");
-    take_sums(s);
+    do take_sums(s);
+    while (arena_allocate(&s->arena, "the gradients of shards"));
 }
 
 /* sum (n) += other (n) */
