@@ -89,7 +89,6 @@ static double measure_products(const void *a, const void *b, real *c, size_t thr
                                      .k = n,
                                      .a = operand_from((Operand){a, n, form}, rows.begin, 0),
                                      .b = {b, n, form},
-                                     .rounds = form == FORM_BF16,
                                      .ldc = n,
                                      .alpha = 1};
             (openblas ? matmul_openblas : matmul_product)(&product, c + rows.begin * n);

@@ -320,7 +320,7 @@ static Operand packed_weight(Operand w, size_t in, size_t out, Orientation as, A
     arena_take(arena, size, sizeof(float));
     arena_allocate(arena, "a packed weight");
     float *packed = arena_take(arena, size, sizeof *packed);
-    matmul_pack(&(Product){.op_b = as, .n = n, .k = k, .b = w, .rounds = true}, (Range){0, n}, packed);
+    matmul_pack(&(Product){.op_b = as, .n = n, .k = k, .b = w}, (Range){0, n}, packed);
     return (Operand){packed, 0, FORM_PACKED};
 }
 
@@ -328,17 +328,9 @@ static Operand packed_weight(Operand w, size_t in, size_t out, Orientation as, A
 static void linear_layer(real *const to[4], Operand x, Operand dy, Operand w, Operand transposed, const real *bias,
                          size_t rows, size_t in, size_t out) {
     const Product products[] = {
-        {.m = rows, .n = out, .k = in, .a = x, .b = w, .rounds = true, .ldc = out, .alpha = 1, .bias = bias},
-        {.op_b = TRANSPOSED,
-         .m = rows,
-         .n = in,
-         .k = out,
-         .a = dy,
-         .b = transposed,
-         .rounds = true,
-         .ldc = in,
-         .alpha = 1},
-        {.op_a = TRANSPOSED, .m = in, .n = out, .k = rows, .a = x, .b = dy, .rounds = true, .ldc = out, .alpha = 1}};
+        {.m = rows, .n = out, .k = in, .a = x, .b = w, .ldc = out, .alpha = 1, .bias = bias},
+        {.op_b = TRANSPOSED, .m = rows, .n = in, .k = out, .a = dy, .b = transposed, .ldc = in, .alpha = 1},
+        {.op_a = TRANSPOSED, .m = in, .n = out, .k = rows, .a = x, .b = dy, .ldc = out, .alpha = 1}};
     for (size_t i = 0; i < COUNT_OF(products); i++) matmul_product(&products[i], to[i]);
     operand_sum_rows(to[3], dy, rows, (Range){0, out});
 }
@@ -351,8 +343,8 @@ static void linear_layer_of_bf16(void) {
         const size_t rows = 50, in = shapes[i][0], out = shapes[i][1];
         const real *bias = normal_reals(out, 1);
         real *floats = normal_reals(rows * out, 1);
-        const Operand x = {normal_reals(rows * in, 1), in, FORM_REAL}, dy = {floats, out, FORM_REAL};
-        const Operand w = {normal_reals(in * out, 1), out, FORM_REAL};
+        const Operand x = {normal_reals(rows * in, 1), in, FORM_ROUNDED}, dy = {floats, out, FORM_ROUNDED};
+        const Operand w = {normal_reals(in * out, 1), out, FORM_ROUNDED};
         Arena arenas[4] = {{0}};
         const Operand rounded_x = {rounded(&arenas[0], x.rows, in, rows, in), bf16_stride(in), FORM_BF16};
         const Operand rounded_dy = {rounded(&arenas[1], floats, out, rows, out), bf16_stride(out), FORM_BF16};
@@ -403,7 +395,7 @@ static void named_kernel_runs(void) {
         const bool openblas = strcmp(named, "OpenBLAS") == 0;
         Case x = make(37, 41, 500, 0, 1);
         real *expected = filled_reals(x.c_size, NAN);
-        x.product.rounds = bf16;
+        x.product.a.form = bf16 ? FORM_ROUNDED : FORM_REAL;
         openblas_products = 0;
         matmul_product(&x.product, x.c);
         assert_int_equal(openblas_products, openblas);

@@ -51,7 +51,7 @@ MULTIVERSIONED void operand_sum_rows(real *restrict sums, Operand x, size_t rows
     const real *restrict values = x.rows;
     for (size_t r = 0; x.form == FORM_BF16 && r < rows; r++)
         for (size_t c = columns.begin; c < columns.end; c++) sums[c] += bf16_value(kept[r * x.stride + c]);
-    for (size_t r = 0; x.form == FORM_REAL && r < rows; r++)
+    for (size_t r = 0; x.form != FORM_BF16 && r < rows; r++)
         for (size_t c = columns.begin; c < columns.end; c++) sums[c] += values[r * x.stride + c];
 }
 

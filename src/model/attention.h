@@ -41,6 +41,8 @@ typedef struct {
     bool constant_weights;             /* whether the backward pass takes the weights p_ij as constants */
     double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
 } AttentionConfig;
+/* Returns the form in which products read the model's arrays of `real`. */
+static inline Form attention_form(const AttentionConfig *a) { return a->rounds ? FORM_ROUNDED : FORM_REAL; }
 /* Makes the attention that a config asks for, with the divisor of step 0. */
 AttentionConfig attention_make(const Config *config);
 /* Sets the divisor for a step (attention.switch_step). */

@@ -13,7 +13,7 @@
 
 _Static_assert((int)ACTIVATION_ROWS == (int)ACTIVATION_COUNT, "add the activation function to src/ops/activation.c");
 
-static bool rounds(const Part *p) { return p->m->shape.attention.rounds; }
+static Form form_of(const Part *p) { return attention_form(&p->m->shape.attention); }
 static size_t rows_of(const Part *p) { return range_size(p->rows); }
 static size_t rows_of_shard(const Part *p) { return range_size(p->shard_rows); }
 static size_t T_of(const Part *p) { return p->batch->T; }
@@ -64,14 +64,13 @@ static void multiply_rows(const Part *p, real *y, Operand x, TensorRole role, si
                           const real *bias, size_t rows) {
     const Tensor *t = tensor_find(&p->m->tensors, role, layer);
     const size_t n = t->size[as == PLAIN], k = t->size[as == TRANSPOSED];
-    const Operand packed = {t->packed[as], 0, FORM_PACKED}, w = {p->m->parameters + t->offset, t->width, FORM_REAL};
+    const Operand packed = {t->packed[as], 0, FORM_PACKED}, w = {p->m->parameters + t->offset, t->width, form_of(p)};
     const Product product = {.op_b = as,
                              .m = rows,
                              .n = n,
                              .k = k,
                              .a = x,
                              .b = t->packed[as] ? packed : w,
-                             .rounds = rounds(p),
                              .ldc = n,
                              .alpha = 1,
                              .bias = bias};
@@ -88,7 +87,6 @@ static void multiply_columns(const Part *p, real *dw, Operand x, Operand dy, siz
                              .k = rows_of_shard(p),
                              .a = operand_from(x, p->shard_rows.begin, row),
                              .b = operand_from(dy, p->shard_rows.begin, column),
-                             .rounds = rounds(p),
                              .accumulate = adds,
                              .ldc = width,
                              .alpha = 1};
@@ -112,8 +110,7 @@ void pack_weights(const Part *p) {
         const Product product = {.op_b = as,
                                  .n = t->size[as == PLAIN],
                                  .k = t->size[as == TRANSPOSED],
-                                 .b = {p->m->parameters + t->offset, t->width, FORM_REAL},
-                                 .rounds = rounds(p)};
+                                 .b = {p->m->parameters + t->offset, t->width, form_of(p)}};
         const Range own = range_split(product.n, PACKED_COLUMNS, (p->id + panels) % p->count, p->count);
         if (!t->packed[as]) continue;
         matmul_pack(&product, own, t->packed[as]);

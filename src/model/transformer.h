@@ -32,6 +32,7 @@ enum { ROWS_AT_ONCE = 32 };
    that only products read is kept rounded (gemm/bf16.h), and there is none of `real`. */
 typedef struct {
     size_t layer, width;
+    Form form;      /* in which products read `real` */
     real *values;   /* (B,T,width); NULL: kept rounded */
     real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL: kept rounded, or there is none, as in a model
                        made without gradients and for the output of the activation function */
@@ -40,10 +41,10 @@ typedef struct {
 
 /* Returns the values, or the gradient, as products read them. */
 static inline Operand activation_operand(const Activation *a) {
-    return a->values ? (Operand){a->values, a->width, FORM_REAL} : a->rounded;
+    return a->values ? (Operand){a->values, a->width, a->form} : a->rounded;
 }
 static inline Operand gradient_operand(const Activation *a) {
-    return a->gradient ? (Operand){a->gradient, a->width, FORM_REAL} : a->rounded_gradient;
+    return a->gradient ? (Operand){a->gradient, a->width, a->form} : a->rounded_gradient;
 }
 
 /* A LayerNorm's output and what it keeps for the backward pass. */
