@@ -19,9 +19,9 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
 /* An operand of a product: `real`, `real` that is rounded to bf16, rows of bf16 (gemm/bf16.h), or what matmul_pack has
-   packed. Both operands are rounded if one of them is to be, or is of bf16. Where k runs along rows
-   of bf16 (a PLAIN, b TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the
-   operand begins at an even column. Of such an a, 15 rows beyond m are read but not used. */
+   packed. Both operands are rounded if one of them is to be, or is of bf16. Where k runs along rows of bf16 (a PLAIN, b
+   TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
+   an even column. Of such an a, 15 rows beyond m are read but not used. */
 typedef enum { FORM_REAL, FORM_ROUNDED, FORM_BF16, FORM_PACKED } Form;
 typedef struct {
     const void *rows; /* the first row as stored, from its first number on */
@@ -53,8 +53,8 @@ typedef struct {
    entries that are said to be zero must be zero. */
 void matmul_product(const Product *product, real *c);
 
-/* Many products may share a right operand, as all threads share a weight. It is then packed once, in the
-   layout in which the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
+/* Many products may share a right operand, as all threads share a weight. It is then packed once, in the layout in
+   which the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
 
    matmul_packed_size returns the floats of memory for op(b) (k,n), packed, in an arena; 0 with OpenBLAS.
    matmul_pack packs some columns of op(b), which is `real`, for products with these n, k, op_b and b. The

@@ -7,9 +7,9 @@
        output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
 
    These are the default forms; docs/model.md has the others. The products of the first stage multiply by 1 / divisor
-   already. Only attention*.c knows how a model's scores are made,
-   with two exceptions: src/plain/plain.c divides the products and does nothing else to them, and lab/report/decoder.js
-   repeats the three stages, since the page runs the model in the browser, where its slider changes the divisor.
+   already. Only attention*.c knows how a model's scores are made, with two exceptions: src/plain/plain.c divides the
+   products and does nothing else to them, and lab/report/decoder.js repeats the three stages, since the page runs the
+   model in the browser, where its slider changes the divisor.
 
    Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is
    skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. The forward pass keeps
@@ -162,15 +162,12 @@ typedef struct {
    the row is: for all that is measured. */
 SoftmaxRow softmax_row(double *row, size_t n);
 
-/* Does that with one query's modified scores (visible), into `weights` (visible + 1). A sink is one more key, the last.
- */
+/* Does that with one query's modified scores (visible), into `weights` (visible + 1). A sink is the last key. */
 SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *scores, size_t visible,
                          double *weights);
 
 /* Measures the gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|,
-   into `query` and `scores` (count). dqkv is attention_pairs_backward's output and dout its input; count <=
-   ATTENTION_TILE.
- */
+   into `query` and `scores` (count <= ATTENTION_TILE), from attention_pairs_backward's dout and dqkv. */
 void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dout, size_t first, size_t count,
                               double *query, double *scores, real *scratch);
 

@@ -136,8 +136,8 @@ Range pass_sequences(const Batch *batch, const Pass *pass);
 size_t model_shards_at_once(const Model *model, size_t batch_shards);
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
-   With targets, the logits are overwritten (see cross_entropy_rows). Logits and activations are the last
-   slice's. A batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
+   With targets, the logits are overwritten (see cross_entropy_rows). Logits and activations are the last slice's. A
+   batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 

@@ -1,5 +1,5 @@
-/* Cross-entropy of the next token, in nats, from logits z: loss = ln sum_v exp(z_v) - z_target. A target
-   below 0 does not count: its loss and gradient are 0. */
+/* Cross-entropy of the next token, in nats, from logits z: loss = ln sum_v exp(z_v) - z_target. A target below 0 does
+   not count: its loss and gradient are 0. */
 #pragma once
 
 #include <stddef.h>
