@@ -30,9 +30,9 @@ typedef struct {
 
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
    stop the others, and one whose files are damaged is named and left out; then this function ends with an error. A
-   signal (interrupt_catch) to this process or to that of a run makes all runs save a checkpoint and end; then the tables
-   are written from the runs so far. Returns that signal, or 0. If this process is killed, the runs that it started train
-   on to their end. Nothing is written before every run has passed trainer_check. */
+   signal (interrupt_catch) to this process or to that of a run makes all runs save a checkpoint and end; then the
+   tables are written from the runs so far. Returns that signal, or 0. If this process is killed, the runs that it
+   started train on to their end. Nothing is written before every run has passed trainer_check. */
 int sweep_run(const Config *config, const SweepAxes *axes, const SweepOptions *options, FILE *out);
 
 /* sweep_is returns whether `directory` is that of a sweep. If it is, sweep_resume continues it, ignoring options->out:
@@ -147,8 +147,8 @@ static inline bool is_to_train(const SweepRun *run) {
 
 /* --- plan.c */
 
-/* Makes runs and settings from the sweep's `config` and `axes`. Refuses a config without [sweep], too many combinations,
-   and a combination that is no valid config. */
+/* Makes runs and settings from the sweep's `config` and `axes`. Refuses a config without [sweep], too many
+   combinations, and a combination that is no valid config. */
 void sweep_plan(Sweep *sweep);
 /* Returns the name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the
    short name is also that of another swept key or of a column of summary.csv. */

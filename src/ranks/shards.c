@@ -69,8 +69,7 @@ static void add(const Shards *s, real *sum, const real *other, size_t n) {
     }
 }
 
-/* Adds another rank's scalars: the loss; of the signals and of each maximum the larger one, where NaN is the largest.
-   */
+/* Adds another rank's scalars: the loss; of the signals and of each maximum the larger one, NaN being the largest. */
 static void add_scalars(double *sum, const double *other, size_t count) {
     sum[LOSS] += other[LOSS];
     for (size_t i = SIGNAL; i < count; i++)
