@@ -13,7 +13,6 @@
 #include "gemm/matmul.h"
 #include "ranks/ranks.h"
 #include "train/trainer.h"
-#include "train/verbs.h"
 
 #if __has_include(<lab/lab.h>)
 #include <lab/lab.h>

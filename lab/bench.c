@@ -11,7 +11,7 @@
 #include "base/interrupt.h"
 #include "base/machine.h"
 #include "gemm/bf16.h"
-#include "gemm/matmul.h"
+#include "gemm/gemm.h"
 #include "lab/statistics.h"
 #include "lab/sweep/section.h"
 #include "ops/newton_schulz.h"
@@ -45,7 +45,7 @@ static Profile *profiles; /* (threads) */
 static void count_time(const char *function) {
     Profile *own = &profiles[omp_get_thread_num()];
     const double now = omp_get_wtime();
-    const size_t packed = matmul_packed_bytes();
+    const size_t packed = gemm_packed_bytes();
     size_t kind = 0;
     while (kind < kinds && strncmp(function, work[kind].functions, strlen(work[kind].functions)) != 0) kind++;
     if (kind < kinds) own->seconds[kind] += now - own->last;

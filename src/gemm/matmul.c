@@ -43,6 +43,4 @@ bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }
 
 const char *matmul_kernels(bool bf16) { return gemm_name(kernels[bf16]); }
 
-size_t matmul_packed_bytes(void) { return gemm_packed_bytes(); }
-
 size_t matmul_buffer_bytes(bool bf16) { return gemm_buffer_bytes(kernels[bf16]); }

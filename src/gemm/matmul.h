@@ -79,9 +79,6 @@ const char *matmul_kernels(bool bf16);
 /* Returns the bytes of each thread's buffer, for packed operands; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
 
-/* Returns the bytes of right operands that this thread has packed since it started: for the benchmark. */
-size_t matmul_packed_bytes(void);
-
 /* Returns how many threads OpenMP offered when the program started: one per processor, or OMP_NUM_THREADS. OpenBLAS is
    set to one thread per call, and its OpenMP build then limits omp_get_max_threads to one as well. */
 int matmul_threads_offered(void);

@@ -89,6 +89,10 @@ void trainer_end(Trainer *trainer);
    comments of a config. */
 size_t trainer_check(const Config *config, const TrainOptions *options, FILE *out);
 
+/* --- verbs.c: the verbs that read a trained model; train.c has those that train one. */
+
+extern const Verb eval_verb, sample_verb;
+
 /* --- summary.c */
 
 /* Returns the bytes that training needs: the arenas of model, engine and optimizer, and the buffers into which threads
