@@ -193,7 +193,7 @@ mutant 'model: bias of another layer' $file '/^void linear_forward(/,/^}/s/weigh
     --set model.init=torch
 file=src/model/operations.c
 mutant 'linear: the first product adds to old numbers' $file 's/, !begins(p))/, true)/'
-mutant 'linear: a later batch overwrites the gradient' $file 's/, !begins(p),/, false,/'
+mutant 'linear: a later batch overwrites the gradient' $file 's/, !begins(p))/, false)/'
 file=src/model/arrays.c
 mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0
@@ -207,7 +207,7 @@ mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer 
     mutant 'shards at once: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $parallel
     file=src/model/operations.c
     mutant 'shards at once: weights by rows of another' $file \
-        '/weight_gradient(p, role/s/operand(x, p->shard_rows.begin)/operand(x, 0)/' $parallel
+        's/= operand_from(x, p->shard_rows.begin, row)/= operand_from(x, 0, row)/' $parallel
     mutant 'shards at once: LayerNorm by rows of another' $file 's/ln->mean + p->shard_rows.begin/ln->mean/' $parallel
     mutant 'shards at once: tokens of another' $file 's/tokens_of(p) + p->shard_rows.begin/tokens_of(p)/' $parallel
 }
