@@ -13,7 +13,6 @@
 #include "gemm/matmul.h"
 #include "ranks/ranks.h"
 #include "train/trainer.h"
-#include "train/verbs.h"
 
 #if __has_include(<lab/lab.h>)
 #include <lab/lab.h>
@@ -45,7 +44,7 @@ static void loop(void *trainer) {
         if (t->signal) break; /* the evaluation was cut short: resume repeats this step */
         if (step_is_due(step, c->log.attention_every) || step == 0 || step == last) trainer_measure(t);
 
-        t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, NULL);
+        t->loss = step_gradients(&t->engine, &t->run.corpus, c, step);
         t->norm = gradient_norm(&t->optimizer, t->model.gradients);
         trainer_log(t);
         if (step == last) break; /* even if a signal has arrived: the run is complete */

@@ -7,7 +7,7 @@
 #include "run/snapshot.h"
 
 /* Returns the attention of the last checkpoint's model on a UTF-8 text. A text that is longer than the context or a
-   snapshot is cut, with a note. Errors about the text have status STATUS_USAGE. */
+   snapshot is cut, with a note. */
 Snapshot attend_to_text(Run *run, const char *text, size_t size, size_t threads, Progress *progress);
 /* Returns the last attention that the run has logged. */
 Snapshot attend_to_log(const Run *run);

@@ -5,20 +5,54 @@
 
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/interrupt.h"
 #include "base/machine.h"
 #include "gemm/bf16.h"
-#include "gemm/matmul.h"
+#include "gemm/gemm.h"
 #include "lab/statistics.h"
 #include "lab/sweep/section.h"
 #include "ops/newton_schulz.h"
 #include "train/trainer.h"
 
 enum { STEPS_MIN = 3, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
-enum { BATCH, SHARDS, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step outside the pass over the model */
-static const size_t MOVED = (size_t)1 << 20;         /* numbers in an array: 4 MB */
+static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
+
+/* The work of one kind in a step: what is done by the functions whose names begin so. The bytes are the sizes that the
+   arrays which it reads and writes have in fp32. Both are 0 where the work is not of a known size: waiting, drawing the
+   batch, what the config does not have. */
+typedef struct {
+    const char *functions, *name;
+    double flops, bytes;
+} Work;
+enum { KINDS_MAX = 32 };
+static Work work[KINDS_MAX];
+static size_t kinds;
+
+/* One thread's time in each kind of work, and the bytes of right operands that its products packed. */
+typedef struct {
+    double last;        /* when the operation before ended */
+    size_t last_packed; /* the thread's packed bytes then */
+    double seconds[KINDS_MAX];
+    size_t packed[KINDS_MAX];
+    char padding[64]; /* so that no two threads share a cache line */
+} Profile;
+static Profile *profiles; /* (threads) */
+
+/* Counts the time since the thread's last operation for this one (Model.clock). */
+static void count_time(const char *function) {
+    Profile *own = &profiles[omp_get_thread_num()];
+    const double now = omp_get_wtime();
+    const size_t packed = gemm_packed_bytes();
+    size_t kind = 0;
+    while (kind < kinds && strncmp(function, work[kind].functions, strlen(work[kind].functions)) != 0) kind++;
+    if (kind < kinds) own->seconds[kind] += now - own->last;
+    if (kind < kinds) own->packed[kind] += packed - own->last_packed;
+    own->last = now;
+    own->last_packed = packed;
+}
 
 static double seconds = 8;
 static bool as_json;
@@ -29,9 +63,7 @@ typedef struct {
     Model model;
     Engine engine;
     Optimizer optimizer;
-    Profile *profiles;
-    double outside_seconds[OUTSIDE_COUNT]; /* in the steps with running clocks, as the seconds of the profiles */
-    size_t step, clocked;                  /* steps made; steps with running clocks */
+    size_t step, clocked; /* steps made; steps with running clocks */
     double step_seconds[STEPS_MAX];
     size_t steps;             /* steps timed, whose clocks do not run */
     double flops;             /* floating-point operations of a step */
@@ -57,7 +89,6 @@ static double measure_products(const void *a, const void *b, real *c, size_t thr
                                      .k = n,
                                      .a = operand_from((Operand){a, n, form}, rows.begin, 0),
                                      .b = {b, n, form},
-                                     .rounds = form == FORM_BF16,
                                      .ldc = n,
                                      .alpha = 1};
             (openblas ? matmul_openblas : matmul_product)(&product, c + rows.begin * n);
@@ -105,22 +136,15 @@ static double measure_bandwidth(size_t threads) {
 /* Makes one step of training and returns its seconds. With `clocks`, adds up the seconds of each kind of work. */
 static double make_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
-    double *outside = b->outside_seconds;
-    b->model.profiles = clocks ? b->profiles : NULL;
-    StepSeconds spent = {0};
-    step_gradients(&b->engine, &b->corpus, b->config, b->step, &spent);
-    const double with_gradients = omp_get_wtime(), norm = gradient_norm(&b->optimizer, b->model.gradients);
-    const double with_norm = omp_get_wtime();
+    b->model.clock = clocks ? count_time : NULL;
+    step_gradients(&b->engine, &b->corpus, b->config, b->step);
+    operation_ended(&b->model, "");
+    const double norm = gradient_norm(&b->optimizer, b->model.gradients);
+    operation_ended(&b->model, "gradient_norm");
     step_update(&b->model, &b->optimizer, b->config, norm, b->step++);
-    const double end = omp_get_wtime();
-    if (clocks) {
-        outside[BATCH] += spent.batch;
-        outside[SHARDS] += spent.shards;
-        outside[NORM] += with_norm - with_gradients;
-        outside[UPDATE] += end - with_norm;
-        b->clocked++;
-    }
-    return end - start;
+    operation_ended(&b->model, "step_update");
+    b->clocked += clocks;
+    return omp_get_wtime() - start;
 }
 
 /* Returns the floating-point operations of Muon's products in one update. */
@@ -132,73 +156,69 @@ static double muon_flops(const Optimizer *o) {
     return sum;
 }
 
-/* The work of one kind in a step. The bytes are the sizes that the arrays which it reads and writes have in fp32. Both
-   are 0 where the work is not of a known size: waiting, drawing the batch, what the config does not have. */
-typedef struct {
-    const char *name;
-    double flops, bytes;
-} Work;
+static void add_work(const char *functions, const char *name, double flops, double bytes) {
+    work[kinds++] = (Work){functions, name, flops, bytes};
+}
 
-enum { KINDS = OP_COUNT + OUTSIDE_COUNT }; /* the operations of a pass, then the other parts of a step */
-
-static void list_work(const Bench *b, Work work[KINDS]) {
+static void list_work(const Bench *b) {
     const ModelShape *s = &b->model.shape;
     const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
     const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
     const double C = (double)s->C, F = (double)s->F, V = (double)s->V, S = (double)b->config->train.shards;
     const double linear = 2 * rows * model_linear_weights(s), norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const double attention = rows * L * attention_flops(&s->attention, s->T);
-    const double residual = s->dropout > 0 ? 4 : s->pre_norm ? 0 : 6; /* arrays in the backward pass of a block */
-    work[OP_PACK] = (Work){"packing weights", .bytes = 4 * (model_linear_weights(s) + C * V) * size};
-    work[OP_CLEAR] = (Work){"zeroing gradients", .bytes = S * (P - model_linear_weights(s)) * size};
-    work[OP_EMBEDDING] = (Work){"embedding", .bytes = 3 * rows * C * size};
-    work[OP_LAYERNORM] = (Work){"LayerNorm", .bytes = 2 * norms * rows * C * size};
-    work[OP_LINEAR] = (Work){"linear layers", .flops = linear};
-    work[OP_ATTENTION] = (Work){"attention", .flops = attention};
-    work[OP_RESIDUAL] = (Work){"residual", .bytes = 2 * L * 3 * rows * C * size};
-    work[OP_ACTIVATION] = (Work){"activation", .bytes = L * 2 * rows * F * size};
-    work[OP_LOGITS] = (Work){"logits", .flops = head};
-    work[OP_LOSS] = (Work){"loss", .bytes = 2 * rows * V * size};
-    work[OP_LOSS_BACK] = (Work){"loss, backward", .bytes = 2 * rows * V * size};
-    work[OP_LOGITS_BACK] = (Work){"logits, backward", .flops = 2 * head};
-    work[OP_LAYERNORM_BACK] = (Work){"LayerNorm, backward", .bytes = norms * 6 * rows * C * size};
-    work[OP_LINEAR_BACK] = (Work){"linear, inputs", .flops = linear};
-    work[OP_LINEAR_WEIGHTS] = (Work){"linear, weights", .flops = linear};
-    work[OP_ATTENTION_BACK] = (Work){"attention, backward", .flops = 2 * attention};
-    work[OP_RESIDUAL_BACK] = (Work){"residual, backward", .bytes = residual * L * rows * C * size};
-    work[OP_ACTIVATION_BACK] = (Work){"activation, backward", .bytes = L * 3 * rows * F * size};
-    work[OP_EMBEDDING_BACK] = (Work){"embedding, backward", .bytes = 3 * rows * C * size};
-    work[OP_WAIT] = (Work){.name = "waiting at barriers"};
-    work[OP_COUNT + BATCH] = (Work){.name = "drawing the batch"};
-    work[OP_COUNT + SHARDS] = (Work){"sum over shards", .bytes = 3 * (S - 1) * P * size};
-    work[OP_COUNT + NORM] = (Work){"gradient norm", .bytes = P * size};
-    work[OP_COUNT + UPDATE] = (Work){"update", muon_flops(&b->optimizer), .bytes = (b->optimizer.v ? 7 : 5) * P * size};
+    add_work("pack_weights", "packing weights", 0, 4 * (model_linear_weights(s) + C * V) * size);
+    add_work("zero_gradients", "zeroing gradients", 0, S * (P - model_linear_weights(s)) * size);
+    add_work("embedding_forward", "embedding", 0, 3 * rows * C * size);
+    add_work("layernorm_forward", "LayerNorm", 0, 2 * norms * rows * C * size);
+    add_work("linear_forward", "linear layers", linear, 0);
+    add_work("attention_forward", "attention", attention, 0);
+    add_work("residual_forward", "residual", 0, 2 * L * 3 * rows * C * size);
+    add_work("hidden_forward", "activation", 0, L * 2 * rows * F * size);
+    add_work("logits_forward", "logits", head, 0);
+    add_work("cross_entropy_forward", "loss", 0, 2 * rows * V * size);
+    add_work("cross_entropy_backward", "loss, backward", 0, 2 * rows * V * size);
+    add_work("logits_backward", "logits, backward", 2 * head, 0);
+    add_work("layernorm_backward", "LayerNorm, backward", 0, norms * 6 * rows * C * size);
+    add_work("linear_backward_input", "linear, inputs", linear, 0);
+    add_work("linear_backward_weight", "linear, weights", linear, 0);
+    add_work("attention_", "attention, backward", 2 * attention, 0);
+    add_work("residual_backward", "residual, backward", 0, (s->pre_norm ? 0 : 6) * L * rows * C * size);
+    add_work("dropout_backward", "dropout, backward", 0, (s->dropout > 0 ? 4 : 0) * L * rows * C * size);
+    add_work("hidden_backward", "activation, backward", 0, L * 3 * rows * F * size);
+    add_work("embedding_backward", "embedding, backward", 0, 3 * rows * C * size);
+    add_work("barrier", "waiting at barriers", 0, 0);
+    add_work("corpus_training_batch", "drawing the batch", 0, 0);
+    add_work("shards_end", "sum over shards", 0, 3 * (S - 1) * P * size);
+    add_work("gradient_norm", "gradient norm", 0, P * size);
+    add_work("step_update", "update", muon_flops(&b->optimizer), (b->optimizer.v ? 7 : 5) * P * size);
 }
 
-/* Returns the seconds of one kind of work in a step, the mean over the threads. */
+/* Returns the seconds of one kind of work in a step: the mean over the threads, or what one thread does alone outside
+   of a pass. */
 static double seconds_of(const Bench *b, size_t kind) {
-    if (kind >= OP_COUNT) return b->outside_seconds[kind - OP_COUNT] / (double)b->clocked;
-    double sum = 0;
-    for (size_t t = 0; t < b->model.threads; t++) sum += b->profiles[t].seconds[kind];
-    return sum / (double)b->model.threads / (double)b->clocked;
+    double sum = 0, threads = 0;
+    for (size_t t = 0; t < b->model.threads; t++) {
+        sum += profiles[t].seconds[kind];
+        threads += profiles[t].seconds[kind] > 0;
+    }
+    return sum / fmax(1, threads) / (double)b->clocked;
 }
 
 /* Returns the megabytes of right operands that all threads pack in a step for the products of one kind of work. */
 static double packed_of(const Bench *b, size_t kind) {
     double sum = 0;
-    for (size_t t = 0; kind < OP_COUNT && t < b->model.threads; t++) sum += (double)b->profiles[t].packed[kind];
+    for (size_t t = 0; t < b->model.threads; t++) sum += (double)profiles[t].packed[kind];
     return sum / (double)b->clocked / 1e6;
 }
 
 /* Prints a row for each kind of work. Work of unknown size has one only where it takes a thousandth of the step. */
 static void print_table(const Bench *b) {
-    Work work[KINDS];
     const double peak = b->model.shape.attention.rounds ? b->bf16 : b->sgemm; /* in the config's precision */
     double total = 0;
-    list_work(b, work);
-    for (size_t i = 0; i < KINDS; i++) total += seconds_of(b, i);
+    for (size_t i = 0; i < kinds; i++) total += seconds_of(b, i);
     printf("\n%-24s %9s %7s %10s  %s\n", "operation", "ms", "share", "MB packed", "speed, and share of its limit");
-    for (size_t i = 0; i < KINDS; i++) {
+    for (size_t i = 0; i < kinds; i++) {
         const Work *w = &work[i];
         const double spent = seconds_of(b, i), flops = w->flops / spent, bytes = w->bytes / spent;
         if (!(spent > 0) || (spent < 1e-3 * total && !(w->flops > 0 || w->bytes > 0))) continue;
@@ -246,9 +266,7 @@ static void print_json(const Bench *b, double step) {
         js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->bf16));
     }
     Json *packed = js_object();
-    Work work[KINDS];
-    list_work(b, work);
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < kinds; i++)
         if (packed_of(b, i) > 0) js_set(packed, work[i].name, js_number(packed_of(b, i)));
     js_set(json, "packed_mb", packed);
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
@@ -265,7 +283,8 @@ static void prepare(Bench *b, size_t threads) {
     engine_make(&b->engine, c->train.engine, c->train.shards, &b->model);
     optimizer_make(&b->optimizer, c, &b->model.tensors, threads);
     training_memory_check(training_memory(&b->engine, &b->optimizer));
-    b->profiles = memory_make(threads, sizeof *b->profiles, "the clocks");
+    profiles = memory_make(threads, sizeof *profiles, "the clocks");
+    list_work(b);
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
     tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
 }

@@ -6,8 +6,7 @@
 
 extern const Verb sweep_verb, attend_verb, why_verb, report_verb, bench_verb, theory_verb, gradcheck_verb;
 
-/* Writes DIRECTORY/report.html, for a run or a sweep, and the pictures of a sweep. An error in its files has status
-   STATUS_USAGE. */
+/* Writes DIRECTORY/report.html, for a run or a sweep, and the pictures of a sweep. */
 void report_write(const Directory *directory);
 
 /* The options of resume that are for a sweep. */

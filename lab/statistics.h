@@ -1,5 +1,5 @@
-/* Means with their standard errors and confidence intervals. Source: Student (1908), The probable error of a
-   mean, Biometrika 6. Then means over the heads of a log, and figures as text. */
+/* Means with their standard errors and confidence intervals. Source: Student (1908), The probable error of a mean,
+   Biometrika 6. Then means over the heads of a log, and figures as text. */
 #pragma once
 
 #include "run/logs.h"
@@ -30,8 +30,8 @@ Estimate estimate_mean(const double *x, size_t n);
    interval that holds the true median in 68 of 100 cases) for a standard error. Sorts x. */
 Estimate estimate_median(double *x, size_t n);
 
-/* Returns the number of whole steps of attention.csv: `heads` rows each, for the heads of all layers. The last step
-   may be cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */
+/* Returns the number of whole steps of attention.csv: `heads` rows each, for the heads of all layers. The last step may
+   be cut off and does not count; a step with another number of rows is refused. */
 size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads);
 /* Returns the mean over all heads of a column of attention.csv at the step-th of its steps, counted from 0. */
 double log_mean(const LogTable *attention, int column, size_t step, size_t heads);

@@ -17,7 +17,7 @@ INSTRUCTION = re.compile(r"\s*([0-9a-f]+):\t(?:bnd |notrack )?(\S+)\s*([^#]*)")
 ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|f)(?:n?m(?:add|sub))?\d*([sp])[sd]$")
 VECTOR_STORE = re.compile(r"%[xyz]mm\d+,(\S*\(%r[sb]p\))$")
 # sums in the order of their terms: what is left of a row, and matrices
-IN_ORDER = {"cross_entropy_forward", "muon"}
+IN_ORDER = {"cross_entropy_rows", "muon"}
 
 
 def functions(path):

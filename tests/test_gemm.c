@@ -10,7 +10,6 @@
 
 #include "gemm/bf16.h"
 #include "gemm/gemm.h"
-#include "ops/linear.h"
 
 #ifdef REAL_DOUBLE
 #error "the kernels are for floats"
@@ -321,8 +320,19 @@ static Operand packed_weight(Operand w, size_t in, size_t out, Orientation as, A
     arena_take(arena, size, sizeof(float));
     arena_allocate(arena, "a packed weight");
     float *packed = arena_take(arena, size, sizeof *packed);
-    matmul_pack(&(Product){.op_b = as, .n = n, .k = k, .b = w, .rounds = true}, (Range){0, n}, packed);
+    matmul_pack(&(Product){.op_b = as, .n = n, .k = k, .b = w}, (Range){0, n}, packed);
     return (Operand){packed, 0, FORM_PACKED};
+}
+
+/* The four products and sums of a linear layer: y (rows, out), dx (rows, in), dw (in, out), db (out). */
+static void linear_layer(real *const to[4], Operand x, Operand dy, Operand w, Operand transposed, const real *bias,
+                         size_t rows, size_t in, size_t out) {
+    const Product products[] = {
+        {.m = rows, .n = out, .k = in, .a = x, .b = w, .ldc = out, .alpha = 1, .bias = bias},
+        {.op_b = TRANSPOSED, .m = rows, .n = in, .k = out, .a = dy, .b = transposed, .ldc = in, .alpha = 1},
+        {.op_a = TRANSPOSED, .m = in, .n = out, .k = rows, .a = x, .b = dy, .ldc = out, .alpha = 1}};
+    for (size_t i = 0; i < COUNT_OF(products); i++) matmul_product(&products[i], to[i]);
+    operand_sum_rows(to[3], dy, rows, (Range){0, out});
 }
 
 /* A linear layer whose x and dy were rounded before, and whose weight was packed: the numbers it gets from the same
@@ -333,8 +343,8 @@ static void linear_layer_of_bf16(void) {
         const size_t rows = 50, in = shapes[i][0], out = shapes[i][1];
         const real *bias = normal_reals(out, 1);
         real *floats = normal_reals(rows * out, 1);
-        const Operand x = {normal_reals(rows * in, 1), in, FORM_REAL}, dy = {floats, out, FORM_REAL};
-        const Operand w = {normal_reals(in * out, 1), out, FORM_REAL};
+        const Operand x = {normal_reals(rows * in, 1), in, FORM_ROUNDED}, dy = {floats, out, FORM_ROUNDED};
+        const Operand w = {normal_reals(in * out, 1), out, FORM_ROUNDED};
         Arena arenas[4] = {{0}};
         const Operand rounded_x = {rounded(&arenas[0], x.rows, in, rows, in), bf16_stride(in), FORM_BF16};
         const Operand rounded_dy = {rounded(&arenas[1], floats, out, rows, out), bf16_stride(out), FORM_BF16};
@@ -344,15 +354,8 @@ static void linear_layer_of_bf16(void) {
 
         real *expected[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
         real *got[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
-        const Tile whole = {{0, in}, {0, out}};
-        linear_forward(expected[0], x, w, bias, rows, in, out, true);
-        linear_backward_input(expected[1], dy, w, rows, in, out, true);
-        linear_backward_weight(expected[2], x, dy, rows, out, whole, true, true);
-        linear_backward_bias(expected[3], dy, rows, whole.columns);
-        linear_forward(got[0], rounded_x, packed, bias, rows, in, out, true);
-        linear_backward_input(got[1], rounded_dy, transposed, rows, in, out, true);
-        linear_backward_weight(got[2], rounded_x, rounded_dy, rows, out, whole, true, true);
-        linear_backward_bias(got[3], rounded_dy, rows, whole.columns);
+        linear_layer(expected, x, dy, w, w, bias, rows, in, out);
+        linear_layer(got, rounded_x, rounded_dy, packed, transposed, bias, rows, in, out);
         const size_t sizes[] = {rows * out, rows * in, in * out, out};
         for (size_t a = 0; a < COUNT_OF(sizes); a++) {
             assert_memory_equal(got[a], expected[a], sizes[a] * sizeof(real));
@@ -392,7 +395,7 @@ static void named_kernel_runs(void) {
         const bool openblas = strcmp(named, "OpenBLAS") == 0;
         Case x = make(37, 41, 500, 0, 1);
         real *expected = filled_reals(x.c_size, NAN);
-        x.product.rounds = bf16;
+        x.product.a.form = bf16 ? FORM_ROUNDED : FORM_REAL;
         openblas_products = 0;
         matmul_product(&x.product, x.c);
         assert_int_equal(openblas_products, openblas);

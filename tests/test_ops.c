@@ -12,20 +12,20 @@
 static void layernorm_extremes(void) {
     real x[4] = {3, -1, 0, 7}, gamma[4] = {2, 2, 2, 2}, beta[4] = {.5, .5, .5, .5}, y[4], mean[4], rstd[4];
     real dy[4] = {1, 2, 3, 4}, dx[4], residual[4] = {9, 8, 7, 6};
-    layernorm_forward(y, mean, rstd, x, gamma, beta, 4, 1);
-    layernorm_backward_input(dx, residual, dy, x, gamma, mean, rstd, 4, 1);
+    layernorm_rows(y, mean, rstd, x, gamma, beta, 4, 1);
+    layernorm_rows_backward(dx, residual, dy, x, gamma, mean, rstd, 4, 1);
     for (int i = 0; i < 4; i++) assert_true(y[i] == .5 && dx[i] == residual[i]);
 
     real constant[4] = {.1, .1, .1, .1};
-    layernorm_forward(y, mean, rstd, constant, gamma, beta, 1, 4);
+    layernorm_rows(y, mean, rstd, constant, gamma, beta, 1, 4);
     assert_close(rstd[0], 1 / sqrt(1e-5), 1e-9, "rstd of a constant row");
     for (int i = 0; i < 4; i++) assert_close(y[i], .5, 1e-12, "y of a constant row [%d]", i);
 
     real *far = normal_reals(40, 1), *near = copied_reals(far, 40), *one = filled_reals(40, 1);
     for (int i = 0; i < 40; i++) far[i] = near[i] + 1e6;
     real *y_far = reals(40), *y_near = reals(40);
-    layernorm_forward(y_far, mean, rstd, far, one, NULL, 1, 40);
-    layernorm_forward(y_near, mean, rstd, near, one, NULL, 1, 40);
+    layernorm_rows(y_far, mean, rstd, far, one, NULL, 1, 40);
+    layernorm_rows(y_near, mean, rstd, near, one, NULL, 1, 40);
     assert_all_close(y_far, y_near, 40, 1e-8, "y with a mean of a million");
 }
 
@@ -59,19 +59,19 @@ static void cross_entropy_extremes(void) {
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
         real logits[V], loss, sum;
         memcpy(logits, cases[n].logits, sizeof logits);
-        cross_entropy_forward(&loss, &sum, logits, &cases[n].target, 1, V);
+        cross_entropy_rows(&loss, &sum, logits, &cases[n].target, 1, V);
         assert_close(loss, cases[n].loss, 1e-15 * fmax(cases[n].loss, 1), "loss of case %zu", n);
-        cross_entropy_backward(logits, &sum, &cases[n].target, 1, 1, V);
+        cross_entropy_rows_backward(logits, &sum, &cases[n].target, 1, 1, V);
         assert_that(max_abs(logits, V) <= 1, "gradient of case %zu is finite and below 1", n);
     }
     for (size_t size = 1; size <= 1000; size += 37) {
         real *logits = filled_reals(size, -3.25), loss, sum;
         int32_t target = (int32_t)size - 1;
-        cross_entropy_forward(&loss, &sum, logits, &target, 1, size);
+        cross_entropy_rows(&loss, &sum, logits, &target, 1, size);
         assert_close(loss, log((double)size), 2e-15, "uniform logits, V = %zu", size);
     }
     real bad[2] = {NAN, 1}, loss, sum;
-    cross_entropy_forward(&loss, &sum, bad, &(int32_t){1}, 1, 2);
+    cross_entropy_rows(&loss, &sum, bad, &(int32_t){1}, 1, 2);
     assert_that(isnan(loss), "a NaN among the logits stays one");
 }
 
@@ -112,7 +112,7 @@ static void check_forward(const Case *a) {
     const real *q = a->qkv + HEAD * D, *k = q + HD, *v = k + HD;
     real *out = filled_reals(T * HD, -7), *mask = reals(mask_room(T));
     double *weights = memory_make(T, sizeof *weights, "an array");
-    attention_forward(&layer, (Range){HEAD, HEAD + 1}, a->scratch);
+    attention_pairs(&layer, (Range){HEAD, HEAD + 1}, a->scratch);
     for (size_t i = 0; i < T; i++) {
         double max = -INFINITY, sum = 0;
         for (size_t j = 0; j <= i; j++) {
@@ -151,7 +151,7 @@ static void attention_with_huge_scores(void) {
     real *d = reals(T * STRIDE);
     layer.dqkv = (Operand){d, STRIDE, FORM_REAL};
     check_forward(&a);
-    attention_backward(&layer, (Range){HEAD, HEAD + 1}, normal_reals(T * HD, 1), a.scratch);
+    attention_pairs_backward(&layer, (Range){HEAD, HEAD + 1}, normal_reals(T * HD, 1), a.scratch);
     assert_that(isfinite(max_abs(d, T * STRIDE)), "gradients of huge scores are finite");
 }
 

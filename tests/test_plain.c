@@ -28,7 +28,7 @@ static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
     tensors_initialize(&model.tensors, &shape, config.model.init, 1, 2, model.parameters);
     for (size_t step = 0; step < STEPS; step++) {
         attention_set_step(&model.shape.attention, &config, step);
-        losses[step] = step_gradients(&engine, &corpus, &config, step, NULL);
+        losses[step] = step_gradients(&engine, &corpus, &config, step);
         step_update(&model, &optimizer, &config, gradient_norm(&optimizer, model.gradients), step);
     }
     losses[STEPS] = evaluate(&engine, &corpus, 0).loss;

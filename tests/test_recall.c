@@ -130,7 +130,7 @@ static void answers_alone_count(void) {
               "train.accumulate=2");
     Engine engine;
     engine_make(&engine, ENGINE_FAST, 1, &model);
-    const double loss = step_gradients(&engine, &corpus, &config, 3, NULL);
+    const double loss = step_gradients(&engine, &corpus, &config, 3);
     sum = 0;
     for (uint64_t number = 6; number < 8; number++) {
         corpus_training_batch(&corpus, 1, number, B, T, tokens, targets);

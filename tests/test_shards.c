@@ -41,8 +41,7 @@ static Result step_of_delivered(size_t shards, size_t threads, size_t delivered)
     Result r = {
         .flat = m->tensors.flat, .heads = m->shape.L * m->shape.attention.H, .at_once = s.engine.shards.at_once};
     /* Twice: the second time the arrays hold what the first has left. */
-    for (size_t step = NUMBER - 1; step <= NUMBER; step++)
-        r.loss = step_gradients(&s.engine, &s.corpus, &config, step, NULL);
+    for (size_t step = NUMBER - 1; step <= NUMBER; step++) r.loss = step_gradients(&s.engine, &s.corpus, &config, step);
     r.gradients = copied_reals(m->gradients, r.flat);
     r.score_max = copied_reals(m->score_max, r.heads);
     return r;

@@ -46,8 +46,7 @@ static void memory(void) {
     engine_make(&fast, ENGINE_FAST, 1, &model);
     engine_make(&plain, ENGINE_PLAIN, 1, &model);
     optimizer_make(&optimizer, &config, &model.tensors, 3);
-    const size_t arenas = model.parameter_arena.capacity + model.activation_arena.capacity + optimizer.arena.capacity +
-                          fast.shards.arena.capacity;
+    const size_t arenas = model.arena.capacity + optimizer.arena.capacity + fast.shards.arena.capacity;
     const size_t bytes = training_memory(&fast, &optimizer);
     assert_int_equal(bytes, arenas + 3 * matmul_buffer_bytes(false));
     assert_int_equal(training_memory(&plain, &optimizer), bytes + plain.plain.arena.capacity);

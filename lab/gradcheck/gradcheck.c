@@ -9,7 +9,7 @@
 #include "base/machine.h"
 #include "lab/gradcheck/gradcheck.h"
 #include "lab/lab.h"
-#include "lab/sweep/section.h"
+#include "lab/sweep/sweep.h"
 #include "run/run.h"
 
 /* A micro-batch has train.batch sequences, but at most SEQUENCES_MAX, or one for each shard: checking an entry takes
@@ -93,7 +93,7 @@ static void check_model(Config *c, const char *label, size_t threads) {
     gradcheck_parameters(&model, c->model.init, c->train.seed);
     for (size_t i = 0; i < model.tensors.flat; i++)
         model.gradients[i] = (real)NAN; /* a step that zeroes gradients must not read them */
-    step_gradients(&engine, &corpus, c, 0, NULL);
+    step_gradients(&engine, &corpus, c, 0);
     GradientCheck check = {.engine = &engine,
                            .batches = make_batches(&corpus, c),
                            .count = c->train.accumulate,

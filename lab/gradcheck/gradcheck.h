@@ -6,8 +6,7 @@
    gradients are below GRADCHECK_ZERO times the largest of the whole tensor is zero, and is measured by that: no loss
    depends on b_K, or on q and k where only one key is visible. If the whole tensor is zero, it is measured by the loss.
    So a gradient that is zero and should not be, or is not and should be, is off like any other. No row is measured by
-   less than differences can tell, 1e-10 of the loss: a mistake of 1e-4 is found down to gradients that are 2e-13 of it.
- */
+   less than differences can tell, 1e-10 of the loss: a mistake of 1e-4 is found in gradients down to 2e-13 of it. */
 #pragma once
 
 #include "train/engine.h"

@@ -161,7 +161,7 @@ bool live_begin_step(Live *l) {
     attention_set_step(&t->model.shape.attention, c, step);
     if (isnan(t->val_loss) && live_evaluates(l)) evaluate_step(l);
     if (!l->measured && live_measures(l)) measure_step(l);
-    t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, NULL);
+    t->loss = step_gradients(&t->engine, &t->run.corpus, c, step);
     t->norm = gradient_norm(&t->optimizer, t->model.gradients);
     l->diverged = !isfinite(t->loss) || !isfinite(t->norm);
     if (!l->diverged) trainer_log(t);

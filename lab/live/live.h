@@ -42,8 +42,8 @@ const double *live_baselines(Live *live);
    attention.switch_step of the run's config. After several, or another learning rate, the config alone does not make
    the run again: it begins with comments that say what was moved, and run.json has them as `moved`. */
 void live_divide(Live *live, double divisor);
-/* Multiplies the learning rates of the schedule by `factor` from the next step on. A rate that a config may not have is
-   an error of status STATUS_USAGE. */
+/* Multiplies the learning rates of the schedule by `factor` from the next step on. Refuses rates that a config may not
+   have. */
 void live_rate(Live *live, double factor);
 
 /* Returns what the model computes of the beginning of a text, as much as the context holds, under a divisor (0: its

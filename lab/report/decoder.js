@@ -70,7 +70,7 @@ function make_model(run) {
     }
     const m = {W, how: scoring_of(run.keys), L: size("layers"), T: size("context"), C: size("d_model"),
         H: size("heads"), D: size("d_k"), V: vocabulary.length, pre_norm: run.keys["model.norm"] === "pre",
-        activation: activations[run.keys["model.activation"]], parameters: all.length,
+        activation: activation_of(run.keys["model.activation"]), parameters: all.length,
         sink: run.keys["attention.sink"] === "none" ? -Infinity : 0, multiplier: Math.fround(run.model.multiplier)};
     m.ids = new Map(vocabulary.map((character, id) => [String.fromCodePoint(character), id]));
     m.characters = [...m.ids.keys()];
@@ -160,6 +160,10 @@ const residual = (x, branch) => x.map((v, i) => v + branch[i]);
 const activations = {
     gelu: v => v / 2 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (v + .044715 * v * v * v))),
     relu: v => v <= 0 ? 0 : v};
+function activation_of(name) {
+    must(name in activations, `the activation function ${name}: add it to \`activations\` in lab/report/decoder.js`);
+    return activations[name];
+}
 /* plain_cross_entropy_forward, of one position */
 function cross_entropy(logits, target) {
     const most = logits.reduce((a, b) => Math.max(a, b));

@@ -151,7 +151,7 @@ Json *report_model(const char *directory, double *room) {
     char path[PATH_CAPACITY];
     Error error;
     path_join(path, directory, "checkpoint/last.safetensors");
-    if (!path_find(path)) return left_out("the run has no checkpoint");
+    if (!path_exists(path)) return left_out("the run has no checkpoint");
     if (protect(read_model, &question, &error)) return question.model;
     if (error.status != STATUS_USAGE) error_raise_again(&error);
     return left_out(error.message); /* damaged, or of a run that diverged */

@@ -74,8 +74,7 @@ static void read_snapshots(void *of_column) {
     memory_free(table.numbers);
 }
 
-/* Fills the column of a setting. Returns false if it has no snapshots, or damaged ones, of which the page has a note.
- */
+/* Fills the column of a setting. Returns false if it has no snapshots, or damaged ones, which the page notes. */
 static bool read_column(const Sweep *s, size_t setting, Column *out) {
     Error why;
     *out = (Column){.setting = setting, .run = &s->runs[report_shown_run(s, &s->settings[setting])]};

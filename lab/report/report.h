@@ -1,6 +1,5 @@
-/* report.html: one self-contained file that shows a run, a sweep, or several runs side by side. The page is
-   page.html with page.css and the scripts, which become part of the program, and the results as JSON (data.c,
-   parameters.c). */
+/* report.html: one self-contained file that shows a run, a sweep, or several runs side by side. The page is page.html
+   with page.css and the scripts, which become part of the program, and the results as JSON (data.c, parameters.c). */
 #pragma once
 
 #include "base/json.h"
@@ -21,10 +20,10 @@ Json *report_run_data(const char *const *directories, size_t count);
 Json *report_sweep_data(const Sweep *sweep);
 
 /* run_files.c. report_add_file adds the text of a file, and nothing if there is no such file. A log's rows come in
-   groups of `group`, of which about `limit` are kept. report_samples returns the samples of a
-   run, {step, text} each: the last ones that `limit` bytes of samples.txt hold; NULL if it has no such file. A text has
-   log.sample_tokens characters, or fewer if a signal cut the last one short. So nothing that a model writes is read as
-   the line that begins the next sample. */
+   groups of `group`, of which about `limit` are kept. report_samples returns the samples of a run, {step, text} each:
+   the last ones that `limit` bytes of samples.txt hold; NULL if it has no such file. A text has log.sample_tokens
+   characters, or fewer if a signal cut the last one short. So nothing that a model writes is read as the line that
+   begins the next sample. */
 void report_add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit);
 Json *report_samples(const SweepRun *run, size_t limit);
 

@@ -40,7 +40,7 @@ void report_add_file(Json *run, const char *directory, const char *name, const c
     char path[PATH_CAPACITY];
     size_t size;
     path_join(path, directory, name);
-    if (!path_find(path)) return;
+    if (!path_exists(path)) return;
     char *text = file_read(path, "the file", SIZE_MAX / 2, &size);
     thin(text, group, limit, strcmp(key, "metrics") == 0);
     js_set(run, key, js_text(text));
@@ -62,7 +62,7 @@ Json *report_samples(const SweepRun *run, size_t limit) {
     char path[PATH_CAPACITY];
     size_t size, step, header;
     path_join(path, run->directory, "samples.txt");
-    if (!path_find(path)) return NULL;
+    if (!path_exists(path)) return NULL;
     char *text = file_read(path, "the file", SIZE_MAX / 2, &size), *at = text;
     Json *list = js_array();
     while ((header = sample_header(at, &step)) != 0) {

@@ -2,16 +2,34 @@
    still the same. A Mac runs no open file, but one that has this path. */
 #include <errno.h>
 #include <fcntl.h>
+#include <omp.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/machine.h"
+#include "base/memory.h"
 #include "lab/sweep/sweep.h"
 
 extern char **environ;
 
 static int program_file = -1;
 static const char *program_place; /* NULL: not known */
+
+void processors_release(void) {
+#ifdef __linux__
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (int place = 0; place < omp_get_num_places(); place++) {
+        const size_t mark = memory_mark(), count = (size_t)omp_get_place_num_procs(place);
+        int *processors = memory_make(count, sizeof *processors, "a place of OpenMP");
+        omp_get_place_proc_ids(place, processors);
+        for (size_t i = 0; i < count; i++) CPU_SET((size_t)processors[i], &all);
+        memory_release(mark);
+    }
+    if (CPU_COUNT(&all) > 0) sched_setaffinity(0, sizeof all, &all); /* else this process is not bound */
+#endif
+}
 
 void program_open(void) {
     if (program_file >= 0) return;

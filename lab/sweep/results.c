@@ -22,7 +22,7 @@ static const Json *load_description(const SweepRun *run) {
     char path[PATH_CAPACITY];
     path_join(path, run->directory, "run.json");
     const bool has_files = path_exists(run->directory) && !results_unused(run->directory);
-    const bool was_started = path_find(path) || (has_files && !directory_held(run->directory));
+    const bool was_started = path_exists(path) || (has_files && !directory_held(run->directory));
     return was_started ? run_description_load(run->directory) : NULL;
 }
 

@@ -25,8 +25,7 @@ SweepReader axes_reader(SweepAxes *axes);
 /* Reads a config as config_load does, and its [sweep] section. */
 void axes_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides, size_t count);
 
-/* Returns the number of combinations of the values, 1 without a key. More than `most` are an error of status
-   STATUS_USAGE. */
+/* Returns the number of combinations of the values, 1 without a key. Refuses more than `most`. */
 size_t combinations_count(const SweepAxes *axes, size_t most);
 /* Sets *out to the config of combination i, checked as if it had been read from a file. The last key varies fastest. */
 void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out);

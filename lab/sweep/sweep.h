@@ -29,17 +29,17 @@ typedef struct {
    `out`. Runs with the same seed share their initialization and batches to the bit.
 
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
-   stop the others, and one whose files are damaged is named and left out; then this function ends with an error of
-   status STATUS_FAILED. A signal (interrupt_catch) to this process or to that of a run makes all runs save a checkpoint
-   and end; then the tables are written from the runs so far. Returns that signal, or 0. If this process is killed, the
-   runs that it started train on to their end. Nothing is written before every run has passed trainer_check. */
+   stop the others, and one whose files are damaged is named and left out; then this function ends with an error. A
+   signal (interrupt_catch) to this process or to that of a run makes all runs save a checkpoint and end; then the
+   tables are written from the runs so far. Returns that signal, or 0. If this process is killed, the runs that it
+   started train on to their end. Nothing is written before every run has passed trainer_check. */
 int sweep_run(const Config *config, const SweepAxes *axes, const SweepOptions *options, FILE *out);
 
 /* sweep_is returns whether `directory` is that of a sweep. If it is, sweep_resume continues it, ignoring options->out:
    runs that have finished or diverged stay as they are, the others are resumed or started. A run that another process
-   trains is named, and left to that process. If there is nothing to train, only the tables are written again. Refused
-   (STATUS_USAGE): a directory in which another process is training, a run that was trained with another config than
-   config.ini gives it now, another text. */
+   trains is named, and left to that process. If there is nothing to train, only the tables are written again. Refuses a
+   directory in which another process is training, a run that was trained with another config than config.ini gives it
+   now, another text. */
 bool sweep_is(const char *directory);
 int sweep_resume(const char *directory, const SweepOptions *options, FILE *out);
 
@@ -147,8 +147,8 @@ static inline bool is_to_train(const SweepRun *run) {
 
 /* --- plan.c */
 
-/* Makes runs and settings from the sweep's `config` and `axes`. Errors have status STATUS_USAGE: no [sweep], too many
-   combinations, a combination that is no valid config. */
+/* Makes runs and settings from the sweep's `config` and `axes`. Refuses a config without [sweep], too many
+   combinations, and a combination that is no valid config. */
 void sweep_plan(Sweep *sweep);
 /* Returns the name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the
    short name is also that of another swept key or of a column of summary.csv. */
@@ -160,7 +160,7 @@ void sweep_shuffle(const Sweep *sweep, SweepRun *runs[RUNS_MAX]);
 /* --- directory.c */
 
 /* Plans the sweep of a directory and reads its runs, also while they train; with `alone` it locks the directory first.
-   Then a run that was trained with another config than the sweep gives it is an error of status STATUS_USAGE. */
+   Then it refuses a run that was trained with another config than the sweep gives it. */
 Sweep *sweep_read(const char *directory, const SweepOptions *options, bool alone);
 /* Reads a sweep and what its runs measured. */
 const Sweep *sweep_view(const char *directory);
@@ -177,7 +177,7 @@ typedef struct {
 } RunWords;
 void sweep_words(const Sweep *sweep, const SweepRun *run, const char *place, RunWords *words);
 /* Writes the commands of runs that are to be trained, a line each, in the order of sweep_shuffle. They have absolute
-   paths. A path with a line end is an error of status STATUS_USAGE. */
+   paths. Refuses a path with a line end. */
 void sweep_write_commands(const Sweep *sweep, FILE *out);
 
 /* --- program.c */
@@ -189,6 +189,9 @@ void program_open(void);
    standard output goes nowhere, and its standard error into the open file `messages`, which also gets the reason if the
    program cannot be run. Returns its number, or -1 with errno. */
 pid_t program_start(const char *other, char *const *words, int messages);
+/* Lets this process use all processors on which OpenMP may place threads. With OMP_PROC_BIND, OMP_PLACES or
+   GOMP_CPU_AFFINITY it is bound to the first of them before main, and so would be the processes that it starts. */
+void processors_release(void);
 
 /* --- runner.c */
 

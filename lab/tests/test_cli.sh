@@ -492,4 +492,16 @@ check "exit status of a theory stopped by SIGINT" 130 $?
 running=
 check "what it printed" "" "$(cat "$said/out")"
 
+# --- the page computes every model: the tables of its decoder have each choice of these keys
+decoder=lab/report/decoder.js
+while read -r key table; do
+    for name in $("$train" help config | sed -n "s/^  $key  *\(.*\);.*/\1/p" | sed 's/,/ /g; s/ or / /g'); do
+        if grep -A9 "^const $table = {" "$repository/$decoder" | grep -qE "(^ *|[{ ])${name}[:,]"; then pass
+        else fail "$key = $name in $decoder" "an entry of \`$table\`" "none: add it"; fi
+    done
+done <<'ROWS'
+activation activations
+score raw_scores
+ROWS
+
 checked

@@ -145,7 +145,7 @@ mutant 'attention: dv with the multiplier' $file 's/t, 1, s->p, do_, adds/t, h->
 mutant 'attention: tiles of queries do not add' $file 's/tile + 1 < tiles, /false, /' $long
 mutant 'own parameters: of one head alone' $file 's/pair % own.heads \* own.size/0/' --set attention.sink=learned
 mutant 'own parameters: last sequence forgotten' $file \
-    '/^void attention_parameters_backward/,/^}/s/pair < pairs.end; pair++/pair + 1 < pairs.end; pair++/' --set attention.sink=learned
+    '/^void attention_partials_add/,/^}/s/pair < pairs.end; pair++/pair + 1 < pairs.end; pair++/' --set attention.sink=learned
 
 file=src/ops/layernorm.c
 mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g - / - /'
@@ -160,40 +160,40 @@ mutant 'GELU: last term of the derivative forgotten' $file 's/ = s + x\[i\] \* s
 mutant 'GELU: 3 of the cubic forgotten' $file 's/1 + 3 \* CUBIC/1 + CUBIC/'
 mutant 'ReLU: mask inverted' $file '/void relu_forward/,/^}/s/x\[i\] <= 0 ? 0 : (real)1/x[i] <= 0 ? (real)1 : 0/' --set model.activation=relu
 
-mutant 'linear: gradients of some biases forgotten' src/ops/linear.c \
-    's/c < columns.end; c++) db\[c\] += values/c + 5 < columns.end; c++) db[c] += values/'
+mutant 'linear: gradients of some biases forgotten' src/gemm/bf16.c \
+    's/c < columns.end; c++) sums\[c\] += values/c + 5 < columns.end; c++) sums[c] += values/'
 
 file=src/ops/embedding.c
-mutant 'embedding: positions off by one' $file '/^MULTIVERSIONED void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
+mutant 'embedding: positions off by one' $file '/^MULTIVERSIONED void embedding_rows_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
 mutant 'embedding: gradient of the tokens forgotten' $file 's/token\[c\] += dx\[r \* C + c\]/(void)token/'
 
 file=src/ops/cross_entropy.c
 mutant 'loss: target off by one' $file \
-    '/^MULTIVERSIONED void cross_entropy_backward/,/^}/s/(size_t)targets\[r\]/((size_t)targets[r] + 1) % V/'
+    '/^MULTIVERSIONED void cross_entropy_rows_backward/,/^}/s/(size_t)targets\[r\]/((size_t)targets[r] + 1) % V/'
 # shellcheck disable=SC2086
 mutant 'loss: targets that do not count get a gradient' $file \
-    '/^MULTIVERSIONED void cross_entropy_backward/,/^}/s/memset(.*);/logits[r * V] = weight;/' $recall
+    '/^MULTIVERSIONED void cross_entropy_rows_backward/,/^}/s/memset(.*);/logits[r * V] = weight;/' $recall
 mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
 mutant 'model: weight of accumulation forgotten' $file 's|(real)(pass->batch_weight / |(real)(1 / |'
 mutant 'model: gradients not started at zero' $file 's/memset(p->gradients + begin/if (false) &/'
 mutant 'model: tied embedding gets no gradient as output' $file \
-    's/^    op_unembedding_backward_weight(p, final);/    if (!m->shape.tied) &/'
+    's/^    logits_backward_weight(p, final);/    if (!m->shape.tied) &/'
 mutant 'model: pre-norm, residual forgotten' $file \
-    's/op_layernorm_backward_input(p, &b->res_1, \(.*\), &b->res_2)/op_layernorm_backward_input(p, \&b->res_1, \1, NULL)/'
-mutant 'model: dropout of the embeddings not in the backward pass' $file 's/^    op_dropout_backward(p, &m->x, &m->x/    if (false) &/'
+    's/layernorm_backward_input(p, &b->res_1, \(.*\), &b->res_2)/layernorm_backward_input(p, \&b->res_1, \1, NULL)/'
+mutant 'model: dropout of the embeddings not in the backward pass' $file 's/^    dropout_backward(p, &m->x, &m->x/    if (false) &/'
 mutant 'model: weights of the second half from the first' $file 's/backward_weight(p, inputs->fc, /backward_weight(p, inputs->qkv, /'
 file=src/model/operations.c
 mutant 'model: dropout of a branch not in the backward pass' $file \
-    '/^void op_dropout_backward/,/^}/s/&dropout, p/\&(Dropout){0}, p/'
+    '/^void dropout_backward/,/^}/s/&dropout, p/\&(Dropout){0}, p/'
 mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if (false) residual_add(/' \
     --set model.norm=post
-mutant 'model: bias of another layer' $file '/^void op_linear_forward(/,/^}/s/weight(p, role + 1, y->layer)/weight(p, role + 1, 0)/' \
+mutant 'model: bias of another layer' $file '/^void linear_forward(/,/^}/s/weight(p, role + 1, y->layer)/weight(p, role + 1, 0)/' \
     --set model.init=torch
 file=src/model/operations.c
-mutant 'linear: the first product adds to old numbers' $file 's/, !begins(p),/, true,/'
-mutant 'linear: a later batch overwrites the gradient' $file 's/, !begins(p),/, false,/'
+mutant 'linear: the first product adds to old numbers' $file 's/, !begins(p))/, true)/'
+mutant 'linear: a later batch overwrites the gradient' $file 's/, !begins(p))/, false)/'
 file=src/model/arrays.c
 mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0
@@ -207,7 +207,7 @@ mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer 
     mutant 'shards at once: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $parallel
     file=src/model/operations.c
     mutant 'shards at once: weights by rows of another' $file \
-        '/weight_gradient(p, role/s/operand(x, p->shard_rows.begin)/operand(x, 0)/' $parallel
+        's/= operand_from(x, p->shard_rows.begin, row)/= operand_from(x, 0, row)/' $parallel
     mutant 'shards at once: LayerNorm by rows of another' $file 's/ln->mean + p->shard_rows.begin/ln->mean/' $parallel
     mutant 'shards at once: tokens of another' $file 's/tokens_of(p) + p->shard_rows.begin/tokens_of(p)/' $parallel
 }

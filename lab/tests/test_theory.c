@@ -23,7 +23,7 @@ static void normals_in_blocks_are_the_numbers_one_by_one(void) {
     double x[64];
     for (size_t first = 0; first < 9; first++)
         for (size_t count = 0; count < 40; count++) {
-            rng_fill_normal(&rng, first, count, x);
+            theory_normals(&rng, first, count, x);
             for (size_t i = 0; i < count; i++)
                 assert_close(x[i], rng_normal(&rng, first + i), 0, "number %zu of %zu from %zu", i, count, first);
         }
@@ -242,10 +242,10 @@ static void draw_sample(const Draw *x, uint64_t seed, size_t sample) {
     const Rng rng = rng_make(seed, RNG_THEORY, (uint32_t)x->d_k),
               v_rng = rng_make(seed, RNG_THEORY, 1u << 30 | (uint32_t)x->d_k);
     const uint64_t first = sample * ((count + 3) / 4 * 4);
-    rng_fill_normal(&rng, first, x->d_k, x->q);
-    rng_fill_normal(&rng, first + x->d_k, x->keys * x->d_k, x->k);
-    rng_fill_normal(&rng, first + x->d_k + x->keys * x->d_k, x->keys, x->r);
-    rng_fill_normal(&v_rng, sample * ((x->d_k + 3) / 4 * 4), x->d_k, x->v);
+    theory_normals(&rng, first, x->d_k, x->q);
+    theory_normals(&rng, first + x->d_k, x->keys * x->d_k, x->k);
+    theory_normals(&rng, first + x->d_k + x->keys * x->d_k, x->keys, x->r);
+    theory_normals(&v_rng, sample * ((x->d_k + 3) / 4 * 4), x->d_k, x->v);
     for (size_t i = 0; i < x->d_k; i++) x->v[i] /= sqrt((double)x->d_k);
 }
 

@@ -105,7 +105,9 @@ static int run(const Command *command) {
     const size_t count = parse_list(d_k_list, sizes);
     Progress *progress = progress_make(stderr, command->quiet);
     for (size_t i = 0; i < count && !interrupt_signal(); i++) {
-        progress_count(progress, omp_get_wtime(), "sizes", i, count);
+        char line[64];
+        snprintf(line, sizeof line, "%zu/%zu sizes", i, count);
+        if (progress_is_due(progress, omp_get_wtime())) progress_line(progress, line);
         theory_scorings(sizes[i].d_k, sizes[i].scorings);
         theory_measure(sizes[i].d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, command_threads(command),
                        sizes[i].scorings, all || csv ? THEORY_SCORINGS : THEORY_DIVISORS, sizes[i].figures);

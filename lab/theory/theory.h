@@ -7,8 +7,12 @@
 
 #include <stdint.h>
 
+#include "base/rng.h"
 #include "lab/statistics.h"
 #include "model/attention.h"
+
+/* Writes the standard normal numbers of the indices first .. first + count - 1. */
+void theory_normals(const Rng *rng, uint64_t first, size_t count, double *out);
 
 /* A way to score. */
 typedef struct {

@@ -8,7 +8,6 @@
 
 #include "base/interrupt.h"
 #include "base/memory.h"
-#include "base/rng.h"
 
 /* additive: v.tanh(q + k), v ~ N(0, 1/d_k) (Bahdanau, Cho and Bengio 2015). cosine: q.k / (|q| |k|) (Henry et al.
    2020). sink: one more key, of score and value 0. softcap: X tanh(q.k / X) (Gemma Team 2024), with Grok-1's 30. */
@@ -24,6 +23,16 @@ void theory_scorings(size_t d_k, TheoryScoring scorings[THEORY_SCORINGS]) {
         {.name = "softcap", .divisor.mode = SCALE_NONE, .attention.softcap = 30},
     };
     memcpy(scorings, all, sizeof all);
+}
+
+void theory_normals(const Rng *rng, uint64_t first, size_t count, double *out) {
+    for (size_t i = 0; i < count;) {
+        double four[4];
+        size_t at = (size_t)((first + i) % 4), some = 4 - at < count - i ? 4 - at : count - i;
+        rng_normals(rng, (first + i) / 4, four);
+        for (size_t j = 0; j < some; j++) out[i + j] = four[at + j];
+        i += some;
+    }
 }
 
 /* The numbers of a sample. SCORE and SQUARE are the means of its scores and of their squares. */
@@ -58,8 +67,8 @@ static void draw_vectors(const Measurement *m, size_t sample, const Row *row) {
     const double *k = row->drawn + d_k;
     double *v = row->drawn + count;
     real *q = row->qkv + (keys - 1) * stride;
-    rng_fill_normal(&m->rng, first_number(sample, count), count, row->drawn);
-    rng_fill_normal(&m->v_rng, first_number(sample, d_k), d_k, v);
+    theory_normals(&m->rng, first_number(sample, count), count, row->drawn);
+    theory_normals(&m->v_rng, first_number(sample, d_k), d_k, v);
     for (size_t i = 0; i < d_k; i++) {
         q[i] = (real)row->drawn[i];
         row->v[i] = (real)(v[i] / sqrt((double)d_k));
@@ -76,8 +85,8 @@ static double gradient_norm_of(const Measurement *m, const Row *row, const Atten
     const real *dq = row->dqkv + (m->keys - 1) * stride;
     double squares = 0;
     for (size_t j = 0; j < m->keys; j++) row->qkv[j * stride + 2 * d_k] = (real)(r[j] - origin);
-    attention_forward(layer, (Range){0, 1}, row->scratch);
-    attention_backward(layer, (Range){0, 1}, row->dout, row->scratch);
+    attention_pairs(layer, (Range){0, 1}, row->scratch);
+    attention_pairs_backward(layer, (Range){0, 1}, row->dout, row->scratch);
     for (size_t i = 0; i < d_k; i++) squares += (double)dq[i] * (double)dq[i];
     return sqrt(squares);
 }
@@ -166,11 +175,10 @@ void theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size
     m.rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k);
     m.v_rng = rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k);
     m.rows = memory_make(threads, sizeof *m.rows, "the rows of the threads");
-    for (int pass = 0; pass < 2; pass++) { /* the first measures */
-        if (pass == 1) arena_allocate(&arena, "the keys and samples");
+    do {
         m.measured = arena_take(&arena, size_mul(samples, MEASURED * count), sizeof(double));
         for (size_t t = 0; t < threads; t++) lay_out_row(&m.rows[t], d_k, keys, &arena);
-    }
+    } while (arena_allocate(&arena, "the keys and samples"));
     for (size_t t = 0; t < threads; t++) m.rows[t].dout[(keys - 1) * d_k] = 1; /* dL/do */
 #pragma omp parallel for num_threads((int)threads) schedule(dynamic, 16)
     for (size_t sample = 0; sample < samples; sample++)

@@ -65,8 +65,8 @@ static void rank(Ranking *r, const Sweep *s) {
     why_baselines(s, r->baselines);
 }
 
-/* Adds the loss at a place of the ranking and who ends with it: "÷ 1 and 1 other end with the highest, 2.31
-   ...", or "All 4 settings" if they are equal. */
+/* Adds the loss at a place of the ranking and who ends with it: "÷ 1 and 1 other end with the highest, 2.31 ...", or
+   "All 4 settings" if they are equal. */
 static void add_end(const Ranking *r, size_t at, const char *rank, char *p) {
     const double loss = loss_at(r, at);
     const Config *c = &r->sweep->runs[r->setting[at]->run[0]].config;

@@ -26,8 +26,7 @@ typedef struct {
 } RunFigures;
 
 /* why_run makes the sentences about a run, why_sweep those about several: a sweep that sweep_view has read, or other
-   runs with settings. Files that are not as the program writes them are an error of status STATUS_USAGE. why_figures
-   makes those about a run whose figures are at hand. */
+   runs with settings. why_figures makes those about a run whose figures are at hand. */
 void why_run(const char *directory, Why *why);
 void why_figures(const RunFigures *figures, Why *why);
 void why_sweep(const Sweep *sweep, Why *why);

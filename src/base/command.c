@@ -125,8 +125,8 @@ static void list_meant(const char *word, const Option *options, size_t count, ch
             text_append(out, capacity, "%s--%s", *out ? " or " : "", options[i].name);
 }
 
-/* Raises the error for an option that does not exist. It may be a key of the config: --steps 10 is
-   --set train.steps=10. */
+/* Raises the error for an option that does not exist. It may be a key of the config: --steps 10 is --set
+   train.steps=10. */
 static _Noreturn void refuse_unknown(const Verb *verb, const char *word, const char *next) {
     char settings[256] = "";
     if (word[1] == '-') list_settings(verb, word + 2, next && *next != '-' ? next : "VALUE", settings, sizeof settings);

@@ -182,15 +182,11 @@ void path_check_tilde(const char *path) {
 
 bool path_exists(const char *path) {
     struct stat info;
-    return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
-}
-
-bool path_find(const char *path) {
-    struct stat info;
-    const bool found = lstat(path, &info) == 0;
-    if (!found && errno != ENOENT && errno != ENOTDIR)
-        runtime_error("cannot determine what %s is: %s", path, strerror(errno));
-    return found;
+    if (lstat(path, &info) == 0) return true;
+    const int reason = errno;
+    if (reason != ENOENT && reason != ENOTDIR)
+        error_raise(error_status(reason), "cannot determine what %s is: %s", path, strerror(reason));
+    return false;
 }
 
 const char *path_installed(const char *path, char out[PATH_CAPACITY]) {

@@ -44,13 +44,10 @@ void file_write(const Directory *directory, const char *name, const void *data, 
 /* Writes "directory/name" into `out`, or the name alone if the directory is "". */
 void path_join(char out[PATH_CAPACITY], const char *directory, const char *name);
 
-/* Refuses the path ~, or one that begins with ~/: a shell leaves that as it is behind a =, and no system call knows it.
- */
+/* Refuses the path ~, or one that begins with ~/, which a shell leaves as it is behind a =. */
 void path_check_tilde(const char *path);
 
-/* Return whether the path exists; a dangling link does. ENOENT and ENOTDIR mean that it does not. On any other failure
-   path_find raises an error, and path_exists returns true, so that nothing is overwritten. */
-bool path_find(const char *path);
+/* Returns whether the path exists; a dangling link does. Raises an error where the system does not say. */
 bool path_exists(const char *path);
 /* Returns the path of a file that may be installed with the program: `path` if it exists or is absolute, else the file
    of that name in ../share/sqrtdk of the program's directory if there is one, else `path`. */

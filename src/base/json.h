@@ -25,8 +25,7 @@ Json *js_list(Json *object, const char *key); /* the object's array of this name
 typedef enum { JS_LINE, JS_INDENTED, JS_ASCII } JsonLayout;
 char *js_dump(const Json *value, JsonLayout layout);
 
-/* Returns the value of a text that must be one JSON value without repeated keys. Errors name `what`, line and column.
- */
+/* Returns the value of a text, which is one JSON value without repeated keys. Errors name `what`, line and column. */
 Json *js_parse(const char *text, size_t size, const char *what);
 
 /* js_save writes a value to a file, as file_write does. js_load returns the value in a file of at most 64 MB, which is

@@ -4,9 +4,7 @@
 
 #include <limits.h>
 #include <math.h>
-#include <omp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -137,21 +135,6 @@ size_t processors_by_quota(const char *groups, const char *root) {
     }
     if (file) fclose(file);
     return least < (double)INT_MAX ? (size_t)ceil(least) : SIZE_MAX;
-}
-
-void processors_release(void) {
-#ifdef __linux__
-    cpu_set_t all;
-    CPU_ZERO(&all);
-    for (int place = 0; place < omp_get_num_places(); place++) {
-        const size_t mark = memory_mark(), count = (size_t)omp_get_place_num_procs(place);
-        int *processors = memory_make(count, sizeof *processors, "a place of OpenMP");
-        omp_get_place_proc_ids(place, processors);
-        for (size_t i = 0; i < count; i++) CPU_SET((size_t)processors[i], &all);
-        memory_release(mark);
-    }
-    if (CPU_COUNT(&all) > 0) sched_setaffinity(0, sizeof all, &all); /* else this process is not bound */
-#endif
 }
 
 size_t memory_of_machine(void) {

@@ -25,10 +25,6 @@ void cpu_name(char *out, size_t capacity);
    /sys/fs/cgroup. */
 size_t processors_by_quota(const char *groups, const char *root);
 
-/* Lets this process use all processors on which OpenMP may place threads. With OMP_PROC_BIND, OMP_PLACES or
-   GOMP_CPU_AFFINITY it is bound to the first of them before main, and so would be the processes that it starts. */
-void processors_release(void);
-
 /* Returns the bytes of memory of the machine; SIZE_MAX if the system does not say. */
 size_t memory_of_machine(void);
 

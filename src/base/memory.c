@@ -1,5 +1,4 @@
-/* Blocks, sizes and arenas. The code that lays out arrays runs twice: first on an arena without memory, which only
-   counts, then on the same arena after arena_allocate. So each size is written once. */
+/* Blocks, sizes and arenas. */
 #include "base/memory.h"
 
 #include <stdint.h>
@@ -106,8 +105,9 @@ void memory_check_stack(size_t left) {
                       left >> 10, STACK_KB);
 }
 
-void arena_allocate(Arena *arena, const char *what) {
+bool arena_allocate(Arena *arena, const char *what) {
     char words[128];
+    if (arena->base) return false;
     const size_t bytes = size_add(arena->used, ALIGNMENT), machine = memory_of_machine();
     if (bytes >= SIZE_MAX / 2 || bytes > machine)
         runtime_error("%s need %.4g GB, and this machine has %.4g GB of memory: choose a smaller model or batch", what,
@@ -117,4 +117,5 @@ void arena_allocate(Arena *arena, const char *what) {
     const size_t begin = -(uintptr_t)block % ALIGNMENT;
     prefer_large_pages(block, bytes);
     *arena = (Arena){.base = block + begin, .capacity = bytes - ALIGNMENT};
+    return true;
 }

@@ -37,7 +37,10 @@ size_t size_mul(size_t a, size_t b);
 size_t size_add(size_t a, size_t b);
 
 /* A block of memory handed out from the front, and freed as every other block. An arena without memory (base NULL,
-   capacity 0) only counts: the code that lays out arrays first measures them. */
+   capacity 0) only counts. So the code that lays out arrays measures them first, and each size is written once:
+
+       do lay_out(...);
+       while (arena_allocate(&arena, "the arrays")); */
 typedef struct {
     char *base;
     size_t used, capacity;
@@ -47,6 +50,7 @@ typedef struct {
    when the layout does not fit into size_t. */
 void *arena_take(Arena *arena, size_t count, size_t size);
 
-/* Gives a measured arena its memory, zeroed by the system on first touch, in large pages where it has them, and starts
-   it again at the front. `what` names the family of arrays in errors. */
-void arena_allocate(Arena *arena, const char *what);
+/* Gives a measured arena its memory, zeroed by the system on first touch, in large pages where it has them, starts it
+   again at the front, and returns true. Returns false for an arena that has its memory. `what` names the arrays in
+   errors. */
+bool arena_allocate(Arena *arena, const char *what);

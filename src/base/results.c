@@ -60,7 +60,7 @@ static _Noreturn void in_the_way(const char *path) {
 /* Checks that the path that --out names may be used, or its directory moved. */
 static void check_place(const char *path, bool force) {
     struct stat info;
-    if (!path_find(path)) return;
+    if (!path_exists(path)) return;
     const bool unused = results_unused(path);
     if (!unused && !force && stat(path, &info) == 0 && S_ISDIR(info.st_mode) && directory_held(path))
         directory_check_free(path); /* the reason of a run that has just begun (--resume, twice at once) */
@@ -104,7 +104,7 @@ void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number) {
 static void find_free(char path[RESULTS_PATH], const char *wanted) {
     for (unsigned number = 1; number < 1000000; number++) {
         results_name(path, wanted, number);
-        if (!path_find(path)) return;
+        if (!path_exists(path)) return;
     }
     runtime_error("%s and every numbered name behind it are taken: name another --out", wanted);
 }
@@ -150,7 +150,7 @@ static void replace(ResultsDirectory *r) {
 static void make_named(ResultsDirectory *r, const char *out, bool force) {
     results_name(r->path, out, 1);
     check_place(r->path, force);
-    if (force && path_find(r->path) && !results_unused(r->path)) replace(r);
+    if (force && path_exists(r->path) && !results_unused(r->path)) replace(r);
     r->made = directory_make_new(r->path);
     r->directory = directory_lock(r->path);
     if (!r->made && !results_unused(r->path)) in_the_way(r->path); /* from now on it stays so */

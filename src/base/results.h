@@ -25,10 +25,9 @@ typedef struct {
 
 /* Makes and locks a directory, or locks one that is unused. `out` is the user's --out. If it names anything else,
    `force` is needed, and it must be a directory, not a symbolic link, that holds our run.json. No process may train in
-   it nor, if it is a sweep, in one of its runs. If `out` is NULL,
-   makes the first free one of log_out, log_out-2, log_out-3, ... Writes an empty run.json.new there, which marks the
-   directory as a beginning. An error before results_begin removes a directory that was made here with all that is in
-   it, and says where the old one is. */
+   it nor, if it is a sweep, in one of its runs. If `out` is NULL, makes the first free one of log_out, log_out-2,
+   log_out-3, ... Writes an empty run.json.new there, which marks the directory as a beginning. An error before
+   results_begin removes a directory that was made here with all that is in it, and says where the old one is. */
 ResultsDirectory *results_make(const char *out, const char *log_out, bool force);
 /* Writes run.json: the results have begun, and all their first files are there. */
 void results_begin(ResultsDirectory *results, const Json *description);

@@ -22,8 +22,8 @@ double rng_uniform(const Rng *rng, uint64_t index) {
     return word[index % 4] * 0x1p-32;
 }
 
-/* The normal numbers 4 block .. 4 block + 3, in two pairs, each of which costs one logarithm. */
-static void normals(const Rng *rng, uint64_t block, double out[4]) {
+/* In two pairs, each of which costs one logarithm. */
+void rng_normals(const Rng *rng, uint64_t block, double out[4]) {
     uint32_t word[4];
     rng_block(rng, block, word);
     for (int pair = 0; pair < 4; pair += 2) {
@@ -33,20 +33,10 @@ static void normals(const Rng *rng, uint64_t block, double out[4]) {
     }
 }
 
-void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out) {
-    for (size_t i = 0; i < count;) {
-        double four[4];
-        size_t at = (size_t)((first + i) % 4), some = 4 - at < count - i ? 4 - at : count - i;
-        normals(rng, (first + i) / 4, four);
-        for (size_t j = 0; j < some; j++) out[i + j] = four[at + j];
-        i += some;
-    }
-}
-
 double rng_normal(const Rng *rng, uint64_t index) {
-    double number;
-    rng_fill_normal(rng, index, 1, &number);
-    return number;
+    double four[4];
+    rng_normals(rng, index / 4, four);
+    return four[index % 4];
 }
 
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n) {

@@ -35,9 +35,8 @@ void rng_block(const Rng *rng, uint64_t index, uint32_t out[4]);
 double rng_uniform(const Rng *rng, uint64_t index);
 /* Returns a standard normal number by Box and Muller (1958); `index` counts single numbers. */
 double rng_normal(const Rng *rng, uint64_t index);
-/* Writes the standard normal numbers of the indices first .. first + count - 1. A block of
-   four, which begins at a multiple of four, costs as much as a part of it. */
-void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out);
+/* Writes the normal numbers of the indices 4 block .. 4 block + 3, which cost as much as one of them. */
+void rng_normals(const Rng *rng, uint64_t block, double out[4]);
 /* Returns a number uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
 

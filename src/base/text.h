@@ -7,8 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Cuts white space off the end of a text, in place, and returns where the text begins after white space at its
-   front. */
+/* Cuts white space off the end of a text, in place, and returns where the text begins after white space in front. */
 char *text_trim(char *text);
 
 /* Copies at most `limit` bytes of a text, then "..." where it was cut, never inside a UTF-8 character. */

@@ -103,8 +103,7 @@ void config_load(Config *config, const SweepReader *sweep, const char *path, con
    been read from a file. An error begins with "[sweep]". */
 void config_with(const Config *config, size_t count, const size_t keys[], const char *const values[], Config *out);
 
-/* Checks that the file `path` gives `run` the config with which it was trained. The error names a key and both values.
- */
+/* Checks that the file `path` gives `run` the config with which it was trained. An error names a key and its values. */
 void config_check_same(const Config *given, const char *path, const Config *trained, const char *run);
 
 /* Makes a config without [sweep] as config_load does, from the text of a file whose name is `name`. */

@@ -32,6 +32,6 @@ real divisor_multiplier(double divisor);
 bool scale_parse(const char *text, ScaleDivisor *divisor);
 /* Writes a divisor as scale_parse reads it. */
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity);
-/* Writes a divisor for a title, in UTF-8: "√d_k = 8", "1", "d_k = 64", "2√d_k = 16", "3.5". With d_k 0, for
-   runs that differ in it, writes the name alone: "√d_k". */
+/* Writes a divisor for a title, in UTF-8: "√d_k = 8", "1", "d_k = 64", "2√d_k = 16", "3.5". With d_k 0, for runs that
+   differ in it, writes the name alone: "√d_k". */
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity);

@@ -13,9 +13,8 @@ typedef struct {
 } Corpus;
 
 /* Reads `path` (empty: the built-in corpus): UTF-8 text, without a byte order mark at its start. If `vocabulary` is
-   NULL, it is built from the text; else it is used as it is, and must have every character of the text.
-   `val_fraction` of the characters, the last ones, are for validation; each part must hold `window` + 1 characters.
- */
+   NULL, it is built from the text; else it must have every character of the text. `val_fraction` of the characters, the
+   last ones, are for validation; each part must hold `window` + 1 characters. */
 Corpus corpus_load(const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window);
 /* Makes a corpus of a text in memory as corpus_load does; `what` names the text in errors. */
 Corpus corpus_from_text(const char *text, size_t size, const char *what, const Vocabulary *vocabulary,

@@ -45,6 +45,16 @@ void operand_read(real *y, size_t y_stride, Operand x, size_t rows, size_t n) {
         for (size_t r = 0; r < rows; r++) memcpy(y + r * y_stride, from + r * x.stride, n * sizeof *y);
 }
 
+/* Goes row by row, since x is in memory in that order. */
+MULTIVERSIONED void operand_sum_rows(real *restrict sums, Operand x, size_t rows, Range columns) {
+    const Bf16 *kept = x.rows;
+    const real *restrict values = x.rows;
+    for (size_t r = 0; x.form == FORM_BF16 && r < rows; r++)
+        for (size_t c = columns.begin; c < columns.end; c++) sums[c] += bf16_value(kept[r * x.stride + c]);
+    for (size_t r = 0; x.form != FORM_BF16 && r < rows; r++)
+        for (size_t c = columns.begin; c < columns.end; c++) sums[c] += values[r * x.stride + c];
+}
+
 void operand_keep(Operand y, const real *x, size_t x_stride, size_t rows, size_t n) {
     if (y.form == FORM_BF16) bf16_round((Bf16 *)y.rows, y.stride, x, x_stride, rows, n);
 }

@@ -41,6 +41,8 @@ void bf16_expand(real *restrict y, size_t y_stride, const Bf16 *restrict x, size
 
 /* y (rows, n) = an operand's first rows, of either form. */
 void operand_read(real *y, size_t y_stride, Operand x, size_t rows, size_t n);
+/* Adds an operand's first rows to `sums`, for `columns` only. */
+void operand_sum_rows(real *restrict sums, Operand x, size_t rows, Range columns);
 /* Keeps rows x (rows, n) that were computed for an operand: rounds them into one of bf16. Those of `real` were computed
    in place. */
 void operand_keep(Operand y, const real *x, size_t x_stride, size_t rows, size_t n);

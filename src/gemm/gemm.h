@@ -40,7 +40,7 @@ const char *gemm_name(GemmKernel kernel);
 /* Returns the bytes of each thread's buffer, for packed operands; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);
 
-/* Returns the bytes of B that this thread has packed since it started. */
+/* Returns the bytes of B that this thread has packed since it started: for the benchmark. */
 size_t gemm_packed_bytes(void);
 
 /* Computes the product as matmul_product defines it, by a kernel that runs here. m, n and k are at least 1. */

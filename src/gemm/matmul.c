@@ -20,9 +20,11 @@ __attribute__((constructor)) static void begin(void) {
 
 int matmul_threads_offered(void) { return threads_offered; }
 
+static bool is_rounded(Operand x) { return x.form == FORM_ROUNDED || x.form == FORM_BF16; }
+
 void matmul_product(const Product *o, real *c) {
     if (o->m == 0 || o->n == 0) return;
-    const GemmKernel kernel = kernels[o->rounds];
+    const GemmKernel kernel = kernels[is_rounded(o->a) || is_rounded(o->b)];
     if (kernel != GEMM_NONE) gemm(kernel, o, c);
     else matmul_openblas(o, c);
 }
@@ -34,13 +36,11 @@ size_t matmul_packed_size(size_t k, size_t n, bool rounds) {
 }
 
 void matmul_pack(const Product *o, Range columns, float *packed) {
-    if (range_size(columns) > 0) gemm_pack(kernels[o->rounds], o, columns, packed);
+    if (range_size(columns) > 0) gemm_pack(kernels[is_rounded(o->b)], o, columns, packed);
 }
 
 bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }
 
 const char *matmul_kernels(bool bf16) { return gemm_name(kernels[bf16]); }
-
-size_t matmul_packed_bytes(void) { return gemm_packed_bytes(); }
 
 size_t matmul_buffer_bytes(bool bf16) { return gemm_buffer_bytes(kernels[bf16]); }

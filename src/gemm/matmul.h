@@ -18,10 +18,11 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
    LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
-/* An operand of a product: `real`, rows of bf16 (gemm/bf16.h), or what matmul_pack has packed. Where k runs along rows
-   of bf16 (a PLAIN, b TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the
-   operand begins at an even column. Of such an a, 15 rows beyond m are read but not used. */
-typedef enum { FORM_REAL, FORM_BF16, FORM_PACKED } Form;
+/* An operand of a product: `real`, `real` that is rounded to bf16, rows of bf16 (gemm/bf16.h), or what matmul_pack has
+   packed. Both operands are rounded if one of them is to be, or is of bf16. Where k runs along rows of bf16 (a PLAIN, b
+   TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
+   an even column. Of such an a, 15 rows beyond m are read but not used. */
+typedef enum { FORM_REAL, FORM_ROUNDED, FORM_BF16, FORM_PACKED } Form;
 typedef struct {
     const void *rows; /* the first row as stored, from its first number on */
     size_t stride;    /* the distance between rows as stored, in numbers; of a packed operand unused */
@@ -34,13 +35,12 @@ static inline Operand operand_from(Operand x, size_t row, size_t column) {
     return x;
 }
 
-/* op(a) and op(b) are multiplied as they are or, with `rounds`, rounded to bf16; only then may an operand be of bf16.
-   Sums are of `real`. If real is double, nothing is rounded. */
+/* Sums are of `real`. If real is double, nothing may be rounded. */
 typedef struct {
     Orientation op_a, op_b; /* a is stored (m,k) when PLAIN and (k,m) when TRANSPOSED, b likewise */
     size_t m, n, k;
     Operand a, b;
-    bool rounds, accumulate;
+    bool accumulate;
     size_t ldc; /* the distance between rows of c */
     real alpha;
     Triangle triangle;
@@ -53,11 +53,11 @@ typedef struct {
    entries that are said to be zero must be zero. */
 void matmul_product(const Product *product, real *c);
 
-/* Many products may share a right operand, as all threads share a weight. It is then packed once, in the
-   layout in which the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
+/* Many products may share a right operand, as all threads share a weight. It is then packed once, in the layout in
+   which the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
 
    matmul_packed_size returns the floats of memory for op(b) (k,n), packed, in an arena; 0 with OpenBLAS.
-   matmul_pack packs some columns of op(b), which is `real`, for products with these n, k, op_b, b and `rounds`. The
+   matmul_pack packs some columns of op(b), which is `real`, for products with these n, k, op_b and b. The
    columns begin at a multiple of PACKED_COLUMNS, and end at one or at n; so threads can share them. */
 enum { PACKED_COLUMNS = 32 };
 size_t matmul_packed_size(size_t k, size_t n, bool rounds);
@@ -78,9 +78,6 @@ const char *matmul_kernels(bool bf16);
 
 /* Returns the bytes of each thread's buffer, for packed operands; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
-
-/* Returns the bytes of right operands that this thread has packed since it started: for the benchmark. */
-size_t matmul_packed_bytes(void);
 
 /* Returns how many threads OpenMP offered when the program started: one per processor, or OMP_NUM_THREADS. OpenBLAS is
    set to one thread per call, and its OpenMP build then limits omp_get_max_threads to one as well. */

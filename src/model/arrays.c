@@ -1,5 +1,5 @@
 /* The memory of a model: every array that it ever uses, laid out before the first step, so that a pass allocates
-   nothing. `take_arrays` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
+   nothing. */
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,8 +14,9 @@ static real *take(Arena *arena, size_t rows, size_t width) {
     return arena_take(arena, size_mul(rows, width), sizeof(real));
 }
 
-static Activation activation(Arena *arena, size_t layer, size_t rows, size_t width) {
-    return (Activation){.layer = layer, .width = width, .values = take(arena, rows, width)};
+static Activation activation(const ModelShape *s, Arena *arena, size_t layer, size_t rows, size_t width) {
+    const Form form = attention_form(&s->attention);
+    return (Activation){.layer = layer, .width = width, .form = form, .values = take(arena, rows, width)};
 }
 
 /* An array that only products read, which would round it to bf16: so it is rounded once, when it is computed. */
@@ -23,8 +24,8 @@ static Operand rounded(Arena *arena, size_t rows, size_t width) {
     return (Operand){bf16_take(arena, rows, width), bf16_stride(width), FORM_BF16};
 }
 static Activation kept_activation(const ModelShape *s, Arena *arena, size_t layer, size_t rows, size_t width) {
-    if (!s->attention.rounds) return activation(arena, layer, rows, width);
-    return (Activation){.layer = layer, .width = width, .rounded = rounded(arena, rows, width)};
+    if (!s->attention.rounds) return activation(s, arena, layer, rows, width);
+    return (Activation){.layer = layer, .width = width, .form = FORM_ROUNDED, .rounded = rounded(arena, rows, width)};
 }
 
 static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
@@ -34,7 +35,8 @@ static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
 /* A post-norm model keeps these in `real`, because there a residual connection reads the output of a LayerNorm, too. */
 static LayerNorm block_layernorm(const ModelShape *s, Arena *arena, size_t layer, size_t rows) {
     return layernorm(
-        arena, s->pre_norm ? kept_activation(s, arena, layer, rows, s->C) : activation(arena, layer, rows, s->C), rows);
+        arena, s->pre_norm ? kept_activation(s, arena, layer, rows, s->C) : activation(s, arena, layer, rows, s->C),
+        rows);
 }
 
 static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
@@ -45,12 +47,12 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
     b->qkv = kept_activation(s, arena, layer, rows, width_in);
     b->saved = attention_lay_out(&s->attention, rows, rows / s->T, arena);
     b->att = kept_activation(s, arena, layer, rows, width_out);
-    b->proj_1 = activation(arena, layer, rows, s->C);
+    b->proj_1 = activation(s, arena, layer, rows, s->C);
     b->res_1 = b->proj_1; /* one array: the residual connection adds in place */
     b->ln_2 = block_layernorm(s, arena, layer, rows);
     b->fc = kept_activation(s, arena, layer, rows, s->F);
     b->act = kept_activation(s, arena, layer, rows, s->F);
-    b->proj_2 = activation(arena, layer, rows, s->C);
+    b->proj_2 = activation(s, arena, layer, rows, s->C);
     b->res_2 = b->proj_2;
 }
 
@@ -128,18 +130,17 @@ static size_t scratch_size(const ModelShape *s) {
     return size_add(most, CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-/* Takes every array from the arenas. While an arena has no memory, this only measures how much it needs. */
 static void take_arrays(Model *m, bool training) {
     const ModelShape *s = &m->shape;
     const size_t rows = size_mul(model_slice_size(s, m->max_batch), s->T); /* of a slice */
-    Arena *arena = &m->activation_arena;
-    m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
-    if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);
+    Arena *arena = &m->arena;
+    m->parameters = take(arena, m->tensors.flat, 1);
+    if (training) m->gradients = take(arena, m->tensors.flat, 1);
     lay_out_packed(m, training, arena);
-    m->x = activation(arena, 0, rows, s->C);
+    m->x = activation(s, arena, 0, rows, s->C);
     for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, arena);
-    if (s->pre_norm) m->ln_f = layernorm(arena, activation(arena, 0, rows, s->C), rows);
-    m->logits = activation(arena, 0, rows, s->V);
+    if (s->pre_norm) m->ln_f = layernorm(arena, activation(s, arena, 0, rows, s->C), rows);
+    m->logits = activation(s, arena, 0, rows, s->V);
     m->losses = take(arena, m->max_batch, s->T);
     m->sums = take(arena, rows, 1);
     m->scratch_size = scratch_size(s);
@@ -172,10 +173,8 @@ void model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
     m->tensors = tensors_make(shape);
     snprintf(what, sizeof what, "the table of %zu layers", shape->L);
     m->blocks = memory_make(shape->L, sizeof *m->blocks, what);
-    take_arrays(m, training);
-    arena_allocate(&m->parameter_arena, "the parameters");
-    arena_allocate(&m->activation_arena, "the activations");
-    take_arrays(m, training);
+    do take_arrays(m, training);
+    while (arena_allocate(&m->arena, "the model's arrays"));
 }
 
 AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {

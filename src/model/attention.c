@@ -111,7 +111,7 @@ static Operand operand_of(const AttentionArrays *l, size_t pair, AttentionPart p
     const size_t D = l->attention->D;
     if (!s->copies[part]) return own;
     operand_read(s->copies[part], D, own, rows, D);
-    return (Operand){s->copies[part], D, FORM_REAL};
+    return (Operand){s->copies[part], D, attention_form(l->attention)};
 }
 
 /* The head with the first `rows` of its queries and keys ready to be scored. */
@@ -167,7 +167,7 @@ static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s
     l->saved.pair_max[pair] = largest;
 }
 
-void attention_forward(const AttentionArrays *l, Range pairs, real *scratch) {
+void attention_pairs(const AttentionArrays *l, Range pairs, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_forward(l, pair, &s);
 }
@@ -175,7 +175,7 @@ void attention_forward(const AttentionArrays *l, Range pairs, real *scratch) {
 /* One tile's queries: the scores once more, then the stages from the last to the first. Overwrites the tile's rows of
    dq; overwrites dk and dv, or adds to them (`adds`). */
 static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, const Scratch *s) {
-    const Operand do_ = {g->do_, g->o_stride, FORM_REAL};
+    const Operand do_ = {g->do_, g->o_stride, attention_form(h->a)};
     raw_scores_forward(s->p, h, t);
     score_mod_forward(s->p, s->slope, h, t, NULL);
 
@@ -223,12 +223,12 @@ static void pair_backward(const AttentionArrays *l, size_t pair, const real *dou
         operand_keep(pair_of(l, pair, l->dqkv, part), s->gradients[part], h.a->D, l->T, h.a->D);
 }
 
-void attention_backward(const AttentionArrays *l, Range pairs, const real *dout, real *scratch) {
+void attention_pairs_backward(const AttentionArrays *l, Range pairs, const real *dout, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_backward(l, pair, dout, &s);
 }
 
-void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]) {
+void attention_partials_add(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]) {
     const AttentionConfig *a = l->attention;
     const size_t stride = attention_partials(a);
     const real *partials = l->partials;

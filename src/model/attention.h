@@ -7,9 +7,9 @@
        output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
 
    These are the default forms; docs/model.md has the others. The products of the first stage multiply by 1 / divisor
-   already. Only attention*.c knows how a model's scores are made,
-   with two exceptions: src/plain/plain.c divides the products and does nothing else to them, and lab/report/decoder.js
-   repeats the three stages, since the page runs the model in the browser, where its slider changes the divisor.
+   already. Only attention*.c knows how a model's scores are made, with two exceptions: src/plain/plain.c divides the
+   products and does nothing else to them, and lab/report/decoder.js repeats the three stages, since the page runs the
+   model in the browser, where its slider changes the divisor.
 
    Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is
    skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. The forward pass keeps
@@ -41,6 +41,8 @@ typedef struct {
     bool constant_weights;             /* whether the backward pass takes the weights p_ij as constants */
     double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
 } AttentionConfig;
+/* Returns the form in which products read the model's arrays of `real`. */
+static inline Form attention_form(const AttentionConfig *a) { return a->rounds ? FORM_ROUNDED : FORM_REAL; }
 /* Makes the attention that a config asks for, with the divisor of step 0. */
 AttentionConfig attention_make(const Config *config);
 /* Sets the divisor for a step (attention.switch_step). */
@@ -108,17 +110,17 @@ typedef struct {
 } AttentionArrays;
 
 /* Overwrites these pairs' parts of out and of saved. Plain: plain_attention_forward. */
-void attention_forward(const AttentionArrays *layer, Range pairs, real *scratch);
+void attention_pairs(const AttentionArrays *layer, Range pairs, real *scratch);
 
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij, in exact arithmetic do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,
        dk_j = multiplier sum_i ds_ij q_i,   dv_j = sum_i p_ij (mask) do_i:   O(T) a row.
    Overwrites these pairs' parts of dqkv and of the partial gradients. dout (B,T,HD).
    Plain: plain_attention_backward. */
-void attention_backward(const AttentionArrays *layer, Range pairs, const real *dout, real *scratch);
+void attention_pairs_backward(const AttentionArrays *layer, Range pairs, const real *dout, real *scratch);
 
 /* Adds the partial gradients of these pairs, in their order, to the gradient of each parameter that exists. */
-void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]);
+void attention_partials_add(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]);
 
 /* QK-clip (Kimi Team 2025, Kimi K2, section 2.1): where a head's largest score of a step, score_max (H), is above
    `limit`, multiplies its columns of W_Q and W_K (rows, 3HD), and of their biases (3HD, or NULL), by the root of
@@ -160,14 +162,12 @@ typedef struct {
    the row is: for all that is measured. */
 SoftmaxRow softmax_row(double *row, size_t n);
 
-/* Does that with one query's modified scores (visible), into `weights` (visible + 1). A sink is one more key, the last.
- */
+/* Does that with one query's modified scores (visible), into `weights` (visible + 1). A sink is the last key. */
 SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *scores, size_t visible,
                          double *weights);
 
 /* Measures the gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|,
-   into `query` and `scores` (count). dqkv is attention_backward's output and dout its input; count <= ATTENTION_TILE.
- */
+   into `query` and `scores` (count <= ATTENTION_TILE), from attention_pairs_backward's dout and dqkv. */
 void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dout, size_t first, size_t count,
                               double *query, double *scores, real *scratch);
 

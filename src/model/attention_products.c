@@ -3,8 +3,8 @@
 
 #include "model/attention_stages.h"
 
-static void multiply(const Head *h, const QueryTile *t, Orientation op_a, Orientation op_b, size_t m, size_t n,
-                     size_t k, real alpha, Operand a, Operand b, bool adds, real *c, size_t ldc, Triangle triangle) {
+static void multiply(const QueryTile *t, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
+                     Operand a, Operand b, bool adds, real *c, size_t ldc, Triangle triangle) {
     const Product product = {.op_a = op_a,
                              .op_b = op_b,
                              .m = m,
@@ -12,7 +12,6 @@ static void multiply(const Head *h, const QueryTile *t, Orientation op_a, Orient
                              .k = k,
                              .a = a,
                              .b = b,
-                             .rounds = h->a->rounds,
                              .accumulate = adds,
                              .ldc = ldc,
                              .alpha = alpha,
@@ -22,18 +21,18 @@ static void multiply(const Head *h, const QueryTile *t, Orientation op_a, Orient
 }
 
 void queries_by_keys(real *panel, const Head *h, const QueryTile *t, real alpha, Operand x, Operand y) {
-    multiply(h, t, PLAIN, TRANSPOSED, t->count, t->keys, h->a->D, alpha, operand_from(x, t->first, 0), y, false, panel,
+    multiply(t, PLAIN, TRANSPOSED, t->count, t->keys, h->a->D, alpha, operand_from(x, t->first, 0), y, false, panel,
              t->stride, LOWER_C);
 }
 
 void panel_by_keys(real *y, size_t y_stride, const Head *h, const QueryTile *t, real alpha, const real *panel,
                    Operand x) {
-    multiply(h, t, PLAIN, PLAIN, t->count, h->a->D, t->keys, alpha, (Operand){panel, t->stride, FORM_REAL}, x, false, y,
+    multiply(t, PLAIN, PLAIN, t->count, h->a->D, t->keys, alpha, (Operand){panel, t->stride, FORM_REAL}, x, false, y,
              y_stride, LOWER_A);
 }
 
 void panel_by_queries(real *y, size_t y_stride, const Head *h, const QueryTile *t, real alpha, const real *panel,
                       Operand x, bool adds) {
-    multiply(h, t, TRANSPOSED, PLAIN, t->keys, h->a->D, t->count, alpha, (Operand){panel, t->stride, FORM_REAL},
+    multiply(t, TRANSPOSED, PLAIN, t->keys, h->a->D, t->count, alpha, (Operand){panel, t->stride, FORM_REAL},
              operand_from(x, t->first, 0), adds, y, y_stride, UPPER_A);
 }

@@ -33,13 +33,6 @@ static inline __attribute__((always_inline)) Lanes last_lanes(const real *row, s
     return last;
 }
 
-/* The largest of a row's n entries. */
-static inline __attribute__((always_inline)) real row_maximum(const real *row, size_t n) {
-    Lanes largest = last_lanes(row, n, -(real)INFINITY);
-    for (size_t j = 0; j + LANES < n; j += LANES) lanes_raise(&largest, row + j);
-    return lanes_largest(largest);
-}
-
 /* Fills up a row of n entries with zeros. All of its last lanes are written, since n differs from row to row: a loop
    over the rest would take as long as a row's exponentials. */
 static inline __attribute__((always_inline)) void fill_up(real *row, size_t n) {
@@ -52,7 +45,7 @@ MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, 
     for (size_t r = 0; r < t->count; r++) {
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible);
         real *row = panel + r * t->stride;
-        row_max[r] = row_maximum(row, visible);
+        row_max[r] = lanes_maximum(row, visible);
         largest = row_max[r] > largest ? row_max[r] : largest;
         if (sink && *sink > row_max[r]) row_max[r] = *sink;
         lanes_exponentials(row, row, whole, row_max[r]); /* also what is beyond the visible keys, whatever it is */

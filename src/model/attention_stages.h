@@ -29,8 +29,8 @@ typedef struct {
     size_t row; /* of the head's first query in (B,H,T) */
 } Head;
 
-/* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share; dq, dk and dv in
-   scratch before they are rounded. */
+/* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share; dq, dk and dv in scratch
+   before they are rounded. */
 typedef struct {
     real *dq, *dk, *dv;
     const real *do_;

@@ -1,6 +1,5 @@
 /* Statistics of attention, computed after a pass from what it left: queries and keys in the blocks' arrays, maxima and
-   sums of rows. Scores come from attention.h, as in training, whatever the way of scoring.
-   Sums are in double. */
+   sums of rows. Scores come from attention.h, as in training, whatever the way of scoring. Sums are in double. */
 #include "model/measure.h"
 
 #include <math.h>
@@ -13,8 +12,8 @@ static real *own_scratch(const Model *m) { return m->scratch + (size_t)omp_get_t
 /* The part of the scratch that attention_scores leaves alone, for the weights of a row and of its sink. */
 static double *weights_in(real *scratch, size_t T) { return (void *)(scratch + ATTENTION_TILE * T); }
 
-/* Sums over one head's visible entries and rows. `squares` sums squared differences from the mean, updated row
-   by row (Chan, Golub, LeVeque 1979): the sum of squares minus the square of the sum would cancel. */
+/* Sums over one head's visible entries and rows. `squares` sums squared differences from the mean, updated row by row
+   (Chan, Golub, LeVeque 1979): the sum of squares minus the square of the sum would cancel. */
 typedef struct {
     double entries, mean, squares, maximum;
     double rows, entropy, max_weight, saturated; /* rows with at least two keys, and sums over them */

@@ -51,8 +51,7 @@ static inline size_t measure_gradients_scratch(const ModelShape *shape, size_t B
    which the model was made. Leaves the activations that model_forward leaves, except `fc` and the logits. */
 void measure_gradients(Model *model, const Batch *batch, double *scratch, GradientStatistics *statistics);
 
-/* Returns the standard deviation of the first block's scores that theory predicts at initialization. A query's and a
-   key's entries have variance m C var(w) + var(b), where m is the mean square of the attention's input: the variance v
-   of two summed embeddings in a post-norm model, v / (v + epsilon) after a pre-norm one's LayerNorm. See docs/model.md.
- */
+/* Returns the standard deviation of the first block's scores that theory predicts at initialization (docs/model.md). A
+   query's and a key's entries have variance m C var(w) + var(b), where m is the mean square of the attention's input:
+   the variance v of two summed embeddings in a post-norm model, v / (v + epsilon) after a pre-norm one's LayerNorm. */
 double predicted_score_std(const ModelShape *shape, Init init);

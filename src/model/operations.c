@@ -1,7 +1,7 @@
-/* The operations of operations.h. Each takes from the model the arrays that one function of ops/ or of attention.h
-   needs, and calls it on this thread's rows or its strip of a weight, since ops/ knows neither the model nor threads.
-   In the forward pass and in the gradients of activations, attention alone reads rows of other threads, and only where
-   threads share sequences; the gradients of weights are sums over all rows, after a barrier. */
+/* The operations of operations.h. Each takes from the model the arrays that a function of ops/ or of attention.h, or a
+   product, needs, and calls it on this thread's rows or its strip of a weight: ops/ knows neither the model nor
+   threads. In the forward pass and in the gradients of activations, attention alone reads rows of other threads, and
+   only where threads share sequences; the gradients of weights are sums over all rows, after a barrier. */
 #include <omp.h>
 
 #include "gemm/bf16.h"
@@ -10,11 +10,10 @@
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
 #include "ops/layernorm.h"
-#include "ops/linear.h"
 
 _Static_assert((int)ACTIVATION_ROWS == (int)ACTIVATION_COUNT, "add the activation function to src/ops/activation.c");
 
-static bool rounds(const Part *p) { return p->m->shape.attention.rounds; }
+static Form form_of(const Part *p) { return attention_form(&p->m->shape.attention); }
 static size_t rows_of(const Part *p) { return range_size(p->rows); }
 static size_t rows_of_shard(const Part *p) { return range_size(p->shard_rows); }
 static size_t T_of(const Part *p) { return p->batch->T; }
@@ -60,29 +59,38 @@ static real *weight_gradient(const Part *p, TensorRole role, size_t layer) {
     return tensor_at(&p->m->tensors, p->gradients, role, layer);
 }
 
-/* A weight as the right operand of products: packed, or for OpenBLAS as it is. */
-static Operand weight_operand(const Part *p, TensorRole role, size_t layer, Orientation as) {
+/* y (rows, n) = x (rows, k) W + bias (n), or with TRANSPOSED x W^T. The weight is packed, or for OpenBLAS as it is. */
+static void multiply_rows(const Part *p, real *y, Operand x, TensorRole role, size_t layer, Orientation as,
+                          const real *bias, size_t rows) {
     const Tensor *t = tensor_find(&p->m->tensors, role, layer);
-    if (t->packed[as]) return (Operand){t->packed[as], 0, FORM_PACKED};
-    return (Operand){p->m->parameters + t->offset, t->width, FORM_REAL};
+    const size_t n = t->size[as == PLAIN], k = t->size[as == TRANSPOSED];
+    const Operand packed = {t->packed[as], 0, FORM_PACKED}, w = {p->m->parameters + t->offset, t->width, form_of(p)};
+    const Product product = {.op_b = as,
+                             .m = rows,
+                             .n = n,
+                             .k = k,
+                             .a = x,
+                             .b = t->packed[as] ? packed : w,
+                             .ldc = n,
+                             .alpha = 1,
+                             .bias = bias};
+    matmul_product(&product, y);
 }
 
-void start_clock(const Part *p) {
-    if (!p->m->profiles) return;
-    Profile *own = &p->m->profiles[omp_get_thread_num()];
-    own->last = omp_get_wtime();
-    own->last_packed = matmul_packed_bytes();
-}
-
-void end_operation(const Part *p, PassOperation op) {
-    if (!p->m->profiles) return;
-    Profile *own = &p->m->profiles[omp_get_thread_num()];
-    const double now = omp_get_wtime();
-    const size_t packed = matmul_packed_bytes();
-    own->seconds[op] += now - own->last;
-    own->packed[op] += packed - own->last_packed;
-    own->last = now;
-    own->last_packed = packed;
+/* A strip of dW (., width) = x^T dy over the rows of the shard, or dW plus that. Threads split the strips, so that each
+   entry is one sum over all rows in one order. */
+static void multiply_columns(const Part *p, real *dw, Operand x, Operand dy, size_t width, Tile strip, bool adds) {
+    const size_t row = strip.rows.begin, column = strip.columns.begin;
+    const Product product = {.op_a = TRANSPOSED,
+                             .m = range_size(strip.rows),
+                             .n = range_size(strip.columns),
+                             .k = rows_of_shard(p),
+                             .a = operand_from(x, p->shard_rows.begin, row),
+                             .b = operand_from(dy, p->shard_rows.begin, column),
+                             .accumulate = adds,
+                             .ldc = width,
+                             .alpha = 1};
+    matmul_product(&product, dw + row * width + column);
 }
 
 static Dropout dropout_at(const Part *p, size_t layer, DropoutSite site) {
@@ -93,7 +101,7 @@ static Dropout dropout_at(const Part *p, size_t layer, DropoutSite site) {
 
 /* Threads take panels in turns, one weight's after another's, since a weight may have fewer panels than there are
    threads. */
-void op_pack_weights(const Part *p) {
+void pack_weights(const Part *p) {
     const TensorTable *table = &p->m->tensors;
     size_t panels = 0; /* of the weights before */
     for (size_t i = 0; i < 2 * table->count; i++) {
@@ -102,77 +110,70 @@ void op_pack_weights(const Part *p) {
         const Product product = {.op_b = as,
                                  .n = t->size[as == PLAIN],
                                  .k = t->size[as == TRANSPOSED],
-                                 .b = {p->m->parameters + t->offset, t->width, FORM_REAL},
-                                 .rounds = rounds(p)};
+                                 .b = {p->m->parameters + t->offset, t->width, form_of(p)}};
         const Range own = range_split(product.n, PACKED_COLUMNS, (p->id + panels) % p->count, p->count);
         if (!t->packed[as]) continue;
         matmul_pack(&product, own, t->packed[as]);
         panels += (product.n + PACKED_COLUMNS - 1) / PACKED_COLUMNS;
     }
-    end_operation(p, OP_PACK);
+    operation_ended(p->m, __func__);
 }
 
-void op_embedding_forward(const Part *p, const Activation *x) {
+void embedding_forward(const Part *p, const Activation *x) {
     const Dropout dropout = dropout_at(p, 0, DROPOUT_EMBEDDING);
-    embedding_forward(x->values, tokens_of(p), weight(p, WTE, 0), weight(p, WPE, 0), T_of(p), x->width, p->rows);
+    embedding_rows(x->values, tokens_of(p), weight(p, WTE, 0), weight(p, WPE, 0), T_of(p), x->width, p->rows);
     dropout_rows(values(p, x), values(p, x), NULL, &dropout, p->batch_row + p->rows.begin, rows_of(p), x->width);
-    end_operation(p, OP_EMBEDDING);
+    operation_ended(p->m, __func__);
 }
 
-void op_embedding_backward_weight(const Part *p, const Activation *x) {
-    embedding_backward(weight_gradient(p, WTE, 0), weight_gradient(p, WPE, 0), shard_gradients(p, x),
-                       tokens_of(p) + p->shard_rows.begin, rows_of_shard(p), T_of(p), x->width,
-                       columns_of(p, x->width, false), columns_of(p, x->width, true));
-    end_operation(p, OP_EMBEDDING_BACK);
+void embedding_backward(const Part *p, const Activation *x) {
+    embedding_rows_backward(weight_gradient(p, WTE, 0), weight_gradient(p, WPE, 0), shard_gradients(p, x),
+                            tokens_of(p) + p->shard_rows.begin, rows_of_shard(p), T_of(p), x->width,
+                            columns_of(p, x->width, false), columns_of(p, x->width, true));
+    operation_ended(p->m, __func__);
 }
 
-void op_layernorm_forward(const Part *p, const LayerNorm *ln, const Activation *x, TensorRole role) {
+void layernorm_forward(const Part *p, const LayerNorm *ln, const Activation *x, TensorRole role) {
     const Activation *y = &ln->y;
     for (size_t r = p->rows.begin, n; r < p->rows.end; r += n) {
         real *out = computed(p, y->values, r, y->width);
         n = rows_at_once(p, y->values, r);
-        layernorm_forward(out, ln->mean + r, ln->rstd + r, x->values + r * x->width, weight(p, role, y->layer),
-                          weight(p, role + 1, y->layer), n, x->width);
+        layernorm_rows(out, ln->mean + r, ln->rstd + r, x->values + r * x->width, weight(p, role, y->layer),
+                       weight(p, role + 1, y->layer), n, x->width);
         operand_keep(operand(y, r), out, y->width, n, y->width);
     }
-    end_operation(p, OP_LAYERNORM);
+    operation_ended(p->m, __func__);
 }
 
-void op_layernorm_backward_input(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role,
-                                 const Activation *residual) {
-    layernorm_backward_input(gradients(p, x), residual ? gradients(p, residual) : NULL, gradients(p, &ln->y),
-                             values(p, x), weight(p, role, ln->y.layer), ln->mean + p->rows.begin,
-                             ln->rstd + p->rows.begin, rows_of(p), x->width);
-    end_operation(p, OP_LAYERNORM_BACK);
+void layernorm_backward_input(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role,
+                              const Activation *residual) {
+    layernorm_rows_backward(gradients(p, x), residual ? gradients(p, residual) : NULL, gradients(p, &ln->y),
+                            values(p, x), weight(p, role, ln->y.layer), ln->mean + p->rows.begin,
+                            ln->rstd + p->rows.begin, rows_of(p), x->width);
+    operation_ended(p->m, __func__);
 }
 
-void op_layernorm_backward_weight(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role) {
-    layernorm_backward_weight(weight_gradient(p, role, ln->y.layer), weight_gradient(p, role + 1, ln->y.layer),
-                              shard_gradients(p, &ln->y), shard_values(p, x), ln->mean + p->shard_rows.begin,
-                              ln->rstd + p->shard_rows.begin, rows_of_shard(p), x->width,
-                              columns_of(p, x->width, role >= LN_2_W));
-    end_operation(p, OP_LAYERNORM_BACK);
+void layernorm_backward_weight(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role) {
+    layernorm_gain_backward(weight_gradient(p, role, ln->y.layer), weight_gradient(p, role + 1, ln->y.layer),
+                            shard_gradients(p, &ln->y), shard_values(p, x), ln->mean + p->shard_rows.begin,
+                            ln->rstd + p->shard_rows.begin, rows_of_shard(p), x->width,
+                            columns_of(p, x->width, role >= LN_2_W));
+    operation_ended(p->m, __func__);
 }
 
-void op_linear_forward(const Part *p, const Activation *y, const Activation *x, TensorRole role) {
+void linear_forward(const Part *p, const Activation *y, const Activation *x, TensorRole role) {
     for (size_t r = p->rows.begin, n; r < p->rows.end; r += n) {
         real *out = computed(p, y->values, r, y->width);
         n = rows_at_once(p, y->values, r);
-        linear_forward(out, operand(x, r), weight_operand(p, role, y->layer, PLAIN), weight(p, role + 1, y->layer), n,
-                       x->width, y->width, rounds(p));
+        multiply_rows(p, out, operand(x, r), role, y->layer, PLAIN, weight(p, role + 1, y->layer), n);
         operand_keep(operand(y, r), out, y->width, n, y->width);
     }
-    end_operation(p, OP_LINEAR);
+    operation_ended(p->m, __func__);
 }
 
-void op_linear_backward_input(const Part *p, const Activation *x, const Activation *y, TensorRole role,
-                              const Activation *residual) {
-    linear_backward_input(gradients(p, x), gradient_from(y, p->rows.begin),
-                          weight_operand(p, role, y->layer, TRANSPOSED), rows_of(p), x->width, y->width, rounds(p));
-    end_operation(p, OP_LINEAR_BACK);
-    if (!residual) return;
-    residual_add(gradients(p, x), gradients(p, residual), rows_of(p) * x->width);
-    end_operation(p, OP_RESIDUAL_BACK);
+void linear_backward_input(const Part *p, const Activation *x, const Activation *y, TensorRole role) {
+    multiply_rows(p, gradients(p, x), gradient_from(y, p->rows.begin), role, y->layer, TRANSPOSED, NULL, rows_of(p));
+    operation_ended(p->m, __func__);
 }
 
 /* Returns the strip of a weight's gradient that this thread computes. The weights of a block follow each other in the
@@ -186,13 +187,13 @@ static Tile own_strip(const Part *p, TensorRole role, size_t layer) {
     return tile_strip(t->size[0], t->size[1], CACHE_LINE, range_within(own, (Range){at, at + t->count}));
 }
 
-void op_linear_backward_weight(const Part *p, const Activation *x, const Activation *y, TensorRole role) {
+void linear_backward_weight(const Part *p, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(p, role + 1, y->layer);
-    const Operand dy = gradient_from(y, p->shard_rows.begin);
-    linear_backward_weight(weight_gradient(p, role, y->layer), operand(x, p->shard_rows.begin), dy, rows_of_shard(p),
-                           y->width, own_strip(p, role, y->layer), !begins(p), rounds(p));
-    if (bias) linear_backward_bias(bias, dy, rows_of_shard(p), columns_of(p, y->width, role >= LN_2_W));
-    end_operation(p, OP_LINEAR_WEIGHTS);
+    const Range columns = columns_of(p, y->width, role >= LN_2_W);
+    multiply_columns(p, weight_gradient(p, role, y->layer), activation_operand(x), gradient_operand(y), y->width,
+                     own_strip(p, role, y->layer), !begins(p));
+    if (bias) operand_sum_rows(bias, gradient_from(y, p->shard_rows.begin), rows_of_shard(p), columns);
+    operation_ended(p->m, __func__);
 }
 
 static AttentionArrays attention_of(const Part *p, size_t layer) {
@@ -203,13 +204,13 @@ static AttentionArrays attention_of(const Part *p, size_t layer) {
     return a;
 }
 
-void op_attention_forward(const Part *p, const Activation *att) {
+void attention_forward(const Part *p, const Activation *att) {
     const AttentionArrays a = attention_of(p, att->layer);
-    attention_forward(&a, p->pairs, scratch_of(p));
-    end_operation(p, OP_ATTENTION);
+    attention_pairs(&a, p->pairs, scratch_of(p));
+    operation_ended(p->m, __func__);
 }
 
-void op_attention_measure(const Part *p, const Activation *att) {
+void attention_measure(const Part *p, const Activation *att) {
     const AttentionArrays a = attention_of(p, att->layer);
     const size_t T = T_of(p), H = p->m->shape.attention.H;
     if (!p->pass->query_norms) return;
@@ -225,14 +226,14 @@ void op_attention_measure(const Part *p, const Activation *att) {
     }
 }
 
-void op_attention_backward(const Part *p, const Activation *att) {
+void attention_backward(const Part *p, const Activation *att) {
     const AttentionArrays a = attention_of(p, att->layer);
-    attention_backward(&a, p->pairs, att->gradient, scratch_of(p));
-    end_operation(p, OP_ATTENTION_BACK);
+    attention_pairs_backward(&a, p->pairs, att->gradient, scratch_of(p));
+    operation_ended(p->m, __func__);
 }
 
 /* One thread of the shard adds up all its partial gradients: they are too few to be split among threads. */
-void op_attention_parameters_backward(const Part *p, const Activation *att) {
+void attention_parameters_backward(const Part *p, const Activation *att) {
     const size_t H = p->m->shape.attention.H;
     const Range pairs = {p->shard_rows.begin / T_of(p) * H, p->shard_rows.end / T_of(p) * H};
     const AttentionArrays a = attention_of(p, att->layer);
@@ -240,105 +241,101 @@ void op_attention_parameters_backward(const Part *p, const Activation *att) {
     if (p->id != 0 || attention_partials(a.attention) == 0) return;
     for (AttentionParameter i = 0; i < ATTENTION_PARAMETERS; i++)
         own[i] = weight_gradient(p, attention_role(i), att->layer);
-    attention_parameters_backward(&a, pairs, own);
-    end_operation(p, OP_ATTENTION_BACK);
+    attention_partials_add(&a, pairs, own);
+    operation_ended(p->m, __func__);
 }
 
-void op_hidden_forward(const Part *p, const Activation *act, const Activation *fc, const Activation *x) {
+void hidden_forward(const Part *p, const Activation *act, const Activation *fc, const Activation *x) {
     const bool with_backward = p->pass->with_backward;
     const size_t F = fc->width;
     for (size_t r = p->rows.begin, n; r < p->rows.end; r += n) {
         n = rows_at_once(p, fc->values, r);
         real *in = computed(p, fc->values, r, F), *out = act->values ? act->values + r * F : in + n * F;
         const size_t step = fc->values ? n : 1; /* a row that is rounded next stays in the first-level cache */
-        linear_forward(in, operand(x, r), weight_operand(p, FC_W, fc->layer, PLAIN), weight(p, FC_B, fc->layer), n,
-                       x->width, F, rounds(p));
-        end_operation(p, OP_LINEAR);
+        multiply_rows(p, in, operand(x, r), FC_W, fc->layer, PLAIN, weight(p, FC_B, fc->layer), n);
+        operation_ended(p->m, "linear_forward");
         for (size_t i = 0; i < n; i += step) {
             real *z = in + i * F;
             ACTIVATIONS[p->m->shape.activation].forward(out, with_backward ? z : NULL, z, step * F);
             operand_keep(operand(act, r + i), out, F, 1, F);
             if (with_backward) operand_keep(operand(fc, r + i), z, F, 1, F);
         }
-        end_operation(p, OP_ACTIVATION);
+        operation_ended(p->m, __func__);
     }
 }
 
-void op_hidden_backward(const Part *p, const Activation *fc, const Activation *proj) {
+void hidden_backward(const Part *p, const Activation *fc, const Activation *proj) {
     const size_t F = fc->width;
     for (size_t r = p->rows.begin, n; r < p->rows.end; r += n) {
         n = rows_at_once(p, fc->values, r);
         real *dx = computed(p, fc->gradient, r, F), *derivative = fc->values ? fc->values + r * F : dx + n * F;
         const size_t step = fc->values ? n : 1;
-        linear_backward_input(dx, gradient_from(proj, r), weight_operand(p, MLP_PROJ_W, proj->layer, TRANSPOSED), n, F,
-                              proj->width, rounds(p));
-        end_operation(p, OP_LINEAR_BACK);
+        multiply_rows(p, dx, gradient_from(proj, r), MLP_PROJ_W, proj->layer, TRANSPOSED, NULL, n);
+        operation_ended(p->m, "linear_backward_input");
         for (size_t i = 0; i < n; i += step) {
             real *dz = dx + i * F;
             if (!fc->values) operand_read(derivative, F, operand(fc, r + i), 1, F);
             activation_backward(dz, dz, derivative, step * F);
             operand_keep(gradient_from(fc, r + i), dz, F, 1, F);
         }
-        end_operation(p, OP_ACTIVATION_BACK);
+        operation_ended(p->m, __func__);
     }
 }
 
-void op_residual_forward(const Part *p, const Activation *res, const Activation *x, const Activation *proj,
-                         DropoutSite site) {
+void residual_forward(const Part *p, const Activation *res, const Activation *x, const Activation *proj,
+                      DropoutSite site) {
     const Dropout dropout = dropout_at(p, res->layer, site);
     dropout_rows(values(p, res), values(p, proj), values(p, x), &dropout, p->batch_row + p->rows.begin, rows_of(p),
                  res->width);
-    end_operation(p, OP_RESIDUAL);
+    operation_ended(p->m, __func__);
 }
 
-void op_dropout_backward(const Part *p, const Activation *x, const Activation *y, DropoutSite site) {
+void residual_backward(const Part *p, const Activation *x, const Activation *res) {
+    residual_add(gradients(p, x), gradients(p, res), rows_of(p) * x->width);
+    operation_ended(p->m, __func__);
+}
+
+void dropout_backward(const Part *p, const Activation *x, const Activation *y, DropoutSite site) {
     const Dropout dropout = dropout_at(p, y->layer, site);
     dropout_rows(gradients(p, x), gradients(p, y), NULL, &dropout, p->batch_row + p->rows.begin, rows_of(p), y->width);
-    end_operation(p, OP_RESIDUAL_BACK);
+    operation_ended(p->m, __func__);
 }
 
-/* The logits are x W^T, with W (V,C): the token embedding when tied. So the forward pass is the product by
-   which a linear layer with weight W gets the gradient of its input (dy W^T), and the gradient of x is that layer's
-   forward pass. Plain: plain_logits_forward, plain_logits_backward. */
-void op_unembedding_forward(const Part *p, const Activation *x) {
+/* The logits are x W^T, with W (V,C): the token embedding when tied. So a linear layer's forward pass and the gradient
+   of its input have changed places. */
+void logits_forward(const Part *p, const Activation *x) {
+    multiply_rows(p, values(p, &p->m->logits), operand(x, p->rows.begin), output_role(&p->m->shape), 0, TRANSPOSED,
+                  NULL, rows_of(p));
+    operation_ended(p->m, __func__);
+}
+
+void logits_backward_input(const Part *p, const Activation *x) {
+    multiply_rows(p, gradients(p, x), gradient_from(&p->m->logits, p->rows.begin), output_role(&p->m->shape), 0, PLAIN,
+                  NULL, rows_of(p));
+    operation_ended(p->m, __func__);
+}
+
+void logits_backward_weight(const Part *p, const Activation *x) {
     const Activation *logits = &p->m->logits;
-    linear_backward_input(values(p, logits), operand(x, p->rows.begin),
-                          weight_operand(p, output_role(&p->m->shape), 0, TRANSPOSED), rows_of(p), logits->width,
-                          x->width, rounds(p));
-    end_operation(p, OP_LOGITS);
+    const Range own = range_split(logits->width * x->width, 1, p->id, p->count);
+    multiply_columns(p, weight_gradient(p, output_role(&p->m->shape), 0), gradient_operand(logits),
+                     activation_operand(x), x->width, tile_strip(logits->width, x->width, CACHE_LINE, own), true);
+    operation_ended(p->m, __func__);
 }
 
-void op_unembedding_backward_input(const Part *p, const Activation *x) {
-    const Activation *logits = &p->m->logits;
-    linear_forward(gradients(p, x), gradient_from(logits, p->rows.begin),
-                   weight_operand(p, output_role(&p->m->shape), 0, PLAIN), NULL, rows_of(p), logits->width, x->width,
-                   rounds(p));
-    end_operation(p, OP_LOGITS_BACK);
-}
-
-void op_unembedding_backward_weight(const Part *p, const Activation *x) {
-    const Activation *logits = &p->m->logits;
-    linear_backward_weight(
-        weight_gradient(p, output_role(&p->m->shape), 0), gradient_from(logits, p->shard_rows.begin),
-        operand(x, p->shard_rows.begin), rows_of_shard(p), x->width,
-        tile_strip(logits->width, x->width, CACHE_LINE, range_split(logits->width * x->width, 1, p->id, p->count)),
-        true, rounds(p));
-    end_operation(p, OP_LOGITS_BACK);
-}
-
-void op_cross_entropy_forward(const Part *p) {
+void cross_entropy_forward(const Part *p) {
     const Model *m = p->m;
     const size_t first = p->rows.begin;
     if (targets_of(p))
-        cross_entropy_forward(m->losses + p->batch_row + first, m->sums + first, values(p, &m->logits),
-                              targets_of(p) + first, rows_of(p), m->logits.width);
-    end_operation(p, OP_LOSS);
+        cross_entropy_rows(m->losses + p->batch_row + first, m->sums + first, values(p, &m->logits),
+                           targets_of(p) + first, rows_of(p), m->logits.width);
+    operation_ended(p->m, __func__);
 }
 
-void op_cross_entropy_backward(const Part *p) {
+void cross_entropy_backward(const Part *p) {
     const Model *m = p->m;
     const size_t first = p->rows.begin;
-    cross_entropy_backward(gradients(p, &m->logits), m->sums + first, targets_of(p) + first, p->loss_weight, rows_of(p),
-                           m->logits.width);
-    end_operation(p, OP_LOSS_BACK);
+    cross_entropy_rows_backward(gradients(p, &m->logits), m->sums + first, targets_of(p) + first, p->loss_weight,
+                                rows_of(p), m->logits.width);
+    operation_ended(p->m, __func__);
 }

@@ -1,7 +1,7 @@
-/* A thread's part of a batch, and the operations that it performs (operations.c). An operation op_NAME calls NAME of
-   ops/ or of attention.h (op_residual_*: dropout_rows; op_hidden_*: linear.h and activation.h; op_unembedding_*:
-   linear.h) and adds its time to the profile. transformer.c lists the operations in the order of the network.
-   Included only by operations.c and transformer.c. */
+/* A thread's part of a batch, and the operations that it performs (operations.c). An operation NAME computes what
+   plain_NAME of src/plain/plain.c does, and the benchmark knows it by this name; hidden_* is a linear layer and its
+   activation function. transformer.c lists the operations in the order of the network. Included only by operations.c
+   and transformer.c. */
 #pragma once
 
 #include "model/transformer.h"
@@ -32,13 +32,8 @@ static inline Range columns_of(const Part *p, size_t columns, bool from_the_midd
     return range_split(columns, CACHE_LINE, (p->id + (from_the_middle ? p->count / 2 : 0)) % p->count, p->count);
 }
 
-/* Starts the clock of this thread, which runs on from operation to operation. */
-void start_clock(const Part *p);
-/* Counts the time since the last operation ended for `op`. */
-void end_operation(const Part *p, PassOperation op);
-
 /* Packs this thread's share of the weights, before the first slice of a pass. */
-void op_pack_weights(const Part *p);
+void pack_weights(const Part *p);
 
 /* The sites of dropout: the embeddings, then three per layer. */
 typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_OUTPUT, DROPOUT_MLP_OUTPUT } DropoutSite;
@@ -46,48 +41,46 @@ typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_O
 /* The forward pass, on this thread's rows; each operation overwrites its output. `role` is the weight's, in the layer
    of the output; its bias is role + 1.
 
-       op_embedding_forward       x = dropout(wte[token] + wpe[position])
-       op_layernorm_forward       ln.y = LN(x)
-       op_linear_forward          y = x W + b
-       op_attention_forward       att from the layer's queries, keys and values
-       op_hidden_forward          fc = x W + b, act = activation(fc); if a backward pass follows, fc becomes the
-                                  derivative
-       op_residual_forward        res = x + dropout(proj)
-       op_unembedding_forward     logits = x W^T, W the token embedding when tied
-       op_cross_entropy_forward   the loss of every position; the logits become exp(z - max) */
-void op_embedding_forward(const Part *p, const Activation *x);
-void op_layernorm_forward(const Part *p, const LayerNorm *ln, const Activation *x, TensorRole role);
-void op_linear_forward(const Part *p, const Activation *y, const Activation *x, TensorRole role);
-void op_attention_forward(const Part *p, const Activation *att);
-void op_hidden_forward(const Part *p, const Activation *act, const Activation *fc, const Activation *x);
-void op_residual_forward(const Part *p, const Activation *res, const Activation *x, const Activation *proj,
-                         DropoutSite site);
-void op_unembedding_forward(const Part *p, const Activation *x);
-void op_cross_entropy_forward(const Part *p);
+       embedding_forward       x = dropout(wte[token] + wpe[position])
+       layernorm_forward       ln.y = LN(x)
+       linear_forward          y = x W + b
+       attention_forward       att from the layer's queries, keys and values
+       hidden_forward          fc = x W + b, act = activation(fc); if a backward pass follows, fc becomes the derivative
+       residual_forward        res = x + dropout(proj)
+       logits_forward          logits = x W^T, W the token embedding when tied
+       cross_entropy_forward   the loss of every position; the logits become exp(z - max) */
+void embedding_forward(const Part *p, const Activation *x);
+void layernorm_forward(const Part *p, const LayerNorm *ln, const Activation *x, TensorRole role);
+void linear_forward(const Part *p, const Activation *y, const Activation *x, TensorRole role);
+void attention_forward(const Part *p, const Activation *att);
+void hidden_forward(const Part *p, const Activation *act, const Activation *fc, const Activation *x);
+void residual_forward(const Part *p, const Activation *res, const Activation *x, const Activation *proj,
+                      DropoutSite site);
+void logits_forward(const Part *p, const Activation *x);
+void cross_entropy_forward(const Part *p);
 
 /* The gradients of activations, on this thread's rows; each operation overwrites the gradient of its input. A residual
-   connection res = x + f(x) hands the gradient of res to f (op_dropout_backward) and to x: the operation that ends f's
-   backward pass gets res as `residual` and adds its gradient to the gradient of x. NULL: there is no residual
-   connection. */
-void op_cross_entropy_backward(const Part *p);
-void op_unembedding_backward_input(const Part *p, const Activation *x);
-void op_layernorm_backward_input(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role,
-                                 const Activation *residual);
-void op_linear_backward_input(const Part *p, const Activation *x, const Activation *y, TensorRole role,
+   connection res = x + f(x) hands the gradient of res to f (dropout_backward) and to x: after f's backward pass
+   residual_backward adds it to the gradient of x. Where f begins with a LayerNorm, layernorm_backward_input does that;
+   `residual` is res, or NULL. */
+void cross_entropy_backward(const Part *p);
+void logits_backward_input(const Part *p, const Activation *x);
+void layernorm_backward_input(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role,
                               const Activation *residual);
-void op_attention_backward(const Part *p, const Activation *att);
+void linear_backward_input(const Part *p, const Activation *x, const Activation *y, TensorRole role);
+void residual_backward(const Part *p, const Activation *x, const Activation *res);
+void attention_backward(const Part *p, const Activation *att);
 /* Measures the gradients of attention in this thread's rows, if the pass asks for it (query_norms). */
-void op_attention_measure(const Part *p, const Activation *att);
-void op_hidden_backward(const Part *p, const Activation *fc, const Activation *proj);
+void attention_measure(const Part *p, const Activation *att);
+void hidden_backward(const Part *p, const Activation *fc, const Activation *proj);
 /* dL/dx = dL/dy times the mask. Without dropout, and for the embeddings, both gradients are one array. */
-void op_dropout_backward(const Part *p, const Activation *x, const Activation *y, DropoutSite site);
+void dropout_backward(const Part *p, const Activation *x, const Activation *y, DropoutSite site);
 
 /* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
-   operations after a barrier. Each adds to the parameters' gradients, except that op_linear_backward_weight overwrites
-   the weight's if the slice begins. */
-void op_unembedding_backward_weight(const Part *p, const Activation *x);
-void op_layernorm_backward_weight(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role);
-void op_linear_backward_weight(const Part *p, const Activation *x, const Activation *y,
-                               TensorRole role); /* and of the bias */
-void op_attention_parameters_backward(const Part *p, const Activation *att);
-void op_embedding_backward_weight(const Part *p, const Activation *x);
+   operations after a barrier. Each adds to the parameters' gradients, except that linear_backward_weight overwrites the
+   weight's if the slice begins, and adds to the bias's. */
+void logits_backward_weight(const Part *p, const Activation *x);
+void layernorm_backward_weight(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role);
+void linear_backward_weight(const Part *p, const Activation *x, const Activation *y, TensorRole role);
+void attention_parameters_backward(const Part *p, const Activation *att);
+void embedding_backward(const Part *p, const Activation *x);

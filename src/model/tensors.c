@@ -43,9 +43,9 @@ typedef enum { ALWAYS, WITH_BIAS, PRE_NORM, PRE_NORM_WITH_BIAS, UNTIED, SCORED }
 enum { STREAMS_PER_LAYER = 17 };
 #define LATER 0x80000000u
 
-/* A vector has ONE row: its columns are its entries, and fan_in is its layer's. `columns` counts those of
-   each column block. A tensor of layer N has "h.N." before its name. SCORED tensors are attention's own parameters
-   and exist if the configured score needs them. */
+/* A vector has ONE row: its columns are its entries, and fan_in is its layer's. `columns` counts those of each column
+   block. A tensor of layer N has "h.N." before its name. SCORED tensors are attention's own parameters and exist if the
+   configured score needs them. */
 static const struct {
     const char *name;
     Letter rows, columns, fan_in;

@@ -88,7 +88,7 @@ typedef struct {
     double init_scale, lr_scale; /* factors of the initial entries and of the learning rate; lr_scale 0: not learned */
     bool decays;                 /* weight decay: in every tensor of two dimensions, if the block is learned */
     bool is_matrix; /* all or some weights of a linear layer in a block: what Muon updates, if it is chosen, and
-                       whose gradients op_linear_backward_weight overwrites first */
+                       whose gradients linear_backward_weight overwrites first */
 } ColumnBlock;
 
 enum { COLUMN_BLOCKS_MAX = ATTENTION_PARTS };

@@ -13,7 +13,7 @@
 static void barrier(const Part *p) {
     if (p->count == 1) return;
 #pragma omp barrier
-    end_operation(p, OP_WAIT);
+    operation_ended(p->m, __func__);
 }
 
 /* Attention reads whole sequences. Where threads split them, it waits before and after for the others' rows. */
@@ -31,34 +31,34 @@ static const Activation *block_input(const Model *m, size_t layer) {
 /* A block is two sublayers f, attention and the feed-forward network, each with a LayerNorm and a residual connection.
    Pre-norm: y = x + f(LN(x)). The functions have the names that they have in src/plain/plain.c. */
 static void pre_norm_forward(const Part *p, const Block *b, const Activation *x) {
-    op_layernorm_forward(p, &b->ln_1, x, LN_1_W);
-    op_linear_forward(p, &b->qkv, &b->ln_1.y, ATTN_W);
+    layernorm_forward(p, &b->ln_1, x, LN_1_W);
+    linear_forward(p, &b->qkv, &b->ln_1.y, ATTN_W);
     exchange_rows(p);
-    op_attention_forward(p, &b->att);
+    attention_forward(p, &b->att);
     exchange_rows(p);
-    op_linear_forward(p, &b->proj_1, &b->att, ATTN_PROJ_W);
-    op_residual_forward(p, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    linear_forward(p, &b->proj_1, &b->att, ATTN_PROJ_W);
+    residual_forward(p, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
 
-    op_layernorm_forward(p, &b->ln_2, &b->res_1, LN_2_W);
-    op_hidden_forward(p, &b->act, &b->fc, &b->ln_2.y);
-    op_linear_forward(p, &b->proj_2, &b->act, MLP_PROJ_W);
-    op_residual_forward(p, &b->res_2, &b->res_1, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    layernorm_forward(p, &b->ln_2, &b->res_1, LN_2_W);
+    hidden_forward(p, &b->act, &b->fc, &b->ln_2.y);
+    linear_forward(p, &b->proj_2, &b->act, MLP_PROJ_W);
+    residual_forward(p, &b->res_2, &b->res_1, &b->proj_2, DROPOUT_MLP_OUTPUT);
 }
 
 /* Post-norm: y = LN(x + f(x)). */
 static void post_norm_forward(const Part *p, const Block *b, const Activation *x) {
-    op_linear_forward(p, &b->qkv, x, ATTN_W);
+    linear_forward(p, &b->qkv, x, ATTN_W);
     exchange_rows(p);
-    op_attention_forward(p, &b->att);
+    attention_forward(p, &b->att);
     exchange_rows(p);
-    op_linear_forward(p, &b->proj_1, &b->att, ATTN_PROJ_W);
-    op_residual_forward(p, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
-    op_layernorm_forward(p, &b->ln_1, &b->res_1, LN_1_W);
+    linear_forward(p, &b->proj_1, &b->att, ATTN_PROJ_W);
+    residual_forward(p, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    layernorm_forward(p, &b->ln_1, &b->res_1, LN_1_W);
 
-    op_hidden_forward(p, &b->act, &b->fc, &b->ln_1.y);
-    op_linear_forward(p, &b->proj_2, &b->act, MLP_PROJ_W);
-    op_residual_forward(p, &b->res_2, &b->ln_1.y, &b->proj_2, DROPOUT_MLP_OUTPUT);
-    op_layernorm_forward(p, &b->ln_2, &b->res_2, LN_2_W);
+    hidden_forward(p, &b->act, &b->fc, &b->ln_1.y);
+    linear_forward(p, &b->proj_2, &b->act, MLP_PROJ_W);
+    residual_forward(p, &b->res_2, &b->ln_1.y, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    layernorm_forward(p, &b->ln_2, &b->res_2, LN_2_W);
 }
 
 /* The inputs of four operations of a block, named by their outputs. They differ between pre-norm and post-norm. */
@@ -69,31 +69,31 @@ typedef struct {
 /* The gradients of weights, once all rows have the gradients of activations; the most recently used come first. */
 static void block_backward_weights(const Part *p, const Block *b, const BlockInputs *inputs) {
     barrier(p);
-    op_linear_backward_weight(p, inputs->qkv, &b->qkv, ATTN_W);
-    op_attention_parameters_backward(p, &b->att);
-    op_linear_backward_weight(p, &b->att, &b->proj_1, ATTN_PROJ_W);
-    op_linear_backward_weight(p, inputs->fc, &b->fc, FC_W);
-    op_linear_backward_weight(p, &b->act, &b->proj_2, MLP_PROJ_W);
-    op_layernorm_backward_weight(p, inputs->ln_1, &b->ln_1, LN_1_W);
-    op_layernorm_backward_weight(p, inputs->ln_2, &b->ln_2, LN_2_W);
+    linear_backward_weight(p, inputs->qkv, &b->qkv, ATTN_W);
+    attention_parameters_backward(p, &b->att);
+    linear_backward_weight(p, &b->att, &b->proj_1, ATTN_PROJ_W);
+    linear_backward_weight(p, inputs->fc, &b->fc, FC_W);
+    linear_backward_weight(p, &b->act, &b->proj_2, MLP_PROJ_W);
+    layernorm_backward_weight(p, inputs->ln_1, &b->ln_1, LN_1_W);
+    layernorm_backward_weight(p, inputs->ln_2, &b->ln_2, LN_2_W);
     barrier(p); /* the next block overwrites the gradients that were read here */
 }
 
 /* The lines of pre_norm_forward from the last to the first: from the gradient of the block's output to that of x. */
 static void pre_norm_backward(const Part *p, const Block *b, const Activation *x) {
-    op_dropout_backward(p, &b->proj_2, &b->res_2, DROPOUT_MLP_OUTPUT);
-    op_hidden_backward(p, &b->fc, &b->proj_2);
-    op_linear_backward_input(p, &b->ln_2.y, &b->fc, FC_W, NULL);
-    op_layernorm_backward_input(p, &b->res_1, &b->ln_2, LN_2_W, &b->res_2);
+    dropout_backward(p, &b->proj_2, &b->res_2, DROPOUT_MLP_OUTPUT);
+    hidden_backward(p, &b->fc, &b->proj_2);
+    linear_backward_input(p, &b->ln_2.y, &b->fc, FC_W);
+    layernorm_backward_input(p, &b->res_1, &b->ln_2, LN_2_W, &b->res_2);
 
-    op_dropout_backward(p, &b->proj_1, &b->res_1, DROPOUT_ATTENTION_OUTPUT);
-    op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
+    dropout_backward(p, &b->proj_1, &b->res_1, DROPOUT_ATTENTION_OUTPUT);
+    linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W);
     exchange_rows(p);
-    op_attention_backward(p, &b->att);
+    attention_backward(p, &b->att);
     exchange_rows(p);
-    op_attention_measure(p, &b->att);
-    op_linear_backward_input(p, &b->ln_1.y, &b->qkv, ATTN_W, NULL);
-    op_layernorm_backward_input(p, x, &b->ln_1, LN_1_W, &b->res_1);
+    attention_measure(p, &b->att);
+    linear_backward_input(p, &b->ln_1.y, &b->qkv, ATTN_W);
+    layernorm_backward_input(p, x, &b->ln_1, LN_1_W, &b->res_1);
 
     const BlockInputs inputs = {.ln_1 = x, .qkv = &b->ln_1.y, .ln_2 = &b->res_1, .fc = &b->ln_2.y};
     block_backward_weights(p, b, &inputs);
@@ -101,19 +101,21 @@ static void pre_norm_backward(const Part *p, const Block *b, const Activation *x
 
 /* The lines of post_norm_forward from the last to the first. */
 static void post_norm_backward(const Part *p, const Block *b, const Activation *x) {
-    op_layernorm_backward_input(p, &b->res_2, &b->ln_2, LN_2_W, NULL);
-    op_dropout_backward(p, &b->proj_2, &b->res_2, DROPOUT_MLP_OUTPUT);
-    op_hidden_backward(p, &b->fc, &b->proj_2);
-    op_linear_backward_input(p, &b->ln_1.y, &b->fc, FC_W, &b->res_2);
+    layernorm_backward_input(p, &b->res_2, &b->ln_2, LN_2_W, NULL);
+    dropout_backward(p, &b->proj_2, &b->res_2, DROPOUT_MLP_OUTPUT);
+    hidden_backward(p, &b->fc, &b->proj_2);
+    linear_backward_input(p, &b->ln_1.y, &b->fc, FC_W);
+    residual_backward(p, &b->ln_1.y, &b->res_2);
 
-    op_layernorm_backward_input(p, &b->res_1, &b->ln_1, LN_1_W, NULL);
-    op_dropout_backward(p, &b->proj_1, &b->res_1, DROPOUT_ATTENTION_OUTPUT);
-    op_linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
+    layernorm_backward_input(p, &b->res_1, &b->ln_1, LN_1_W, NULL);
+    dropout_backward(p, &b->proj_1, &b->res_1, DROPOUT_ATTENTION_OUTPUT);
+    linear_backward_input(p, &b->att, &b->proj_1, ATTN_PROJ_W);
     exchange_rows(p);
-    op_attention_backward(p, &b->att);
+    attention_backward(p, &b->att);
     exchange_rows(p);
-    op_attention_measure(p, &b->att);
-    op_linear_backward_input(p, x, &b->qkv, ATTN_W, &b->res_1);
+    attention_measure(p, &b->att);
+    linear_backward_input(p, x, &b->qkv, ATTN_W);
+    residual_backward(p, x, &b->res_1);
 
     const BlockInputs inputs = {.qkv = x, .ln_1 = &b->res_1, .fc = &b->ln_1.y, .ln_2 = &b->res_2};
     block_backward_weights(p, b, &inputs);
@@ -125,13 +127,13 @@ static const Activation *final_output(const Model *m) {
 
 static void forward(const Part *p) {
     const Model *m = p->m;
-    start_clock(p);
-    op_embedding_forward(p, &m->x);
+    operation_ended(m, "");
+    embedding_forward(p, &m->x);
     for (size_t l = 0; l < m->shape.L; l++)
         (m->shape.pre_norm ? pre_norm_forward : post_norm_forward)(p, &m->blocks[l], block_input(m, l));
-    if (m->shape.pre_norm) op_layernorm_forward(p, &m->ln_f, block_input(m, m->shape.L), LN_F_W);
-    op_unembedding_forward(p, final_output(m));
-    op_cross_entropy_forward(p);
+    if (m->shape.pre_norm) layernorm_forward(p, &m->ln_f, block_input(m, m->shape.L), LN_F_W);
+    logits_forward(p, final_output(m));
+    cross_entropy_forward(p);
 }
 
 /* Starts the shard's gradients at zero, except for the weights of linear layers in blocks, which the first product
@@ -145,7 +147,7 @@ static void zero_gradients(const Part *p) {
         const Range own = columns_of(p, end - begin, false);
         memset(p->gradients + begin + own.begin, 0, range_size(own) * sizeof(real));
     }
-    end_operation(p, OP_CLEAR);
+    operation_ended(p->m, __func__);
 }
 
 static void backward(const Part *p) {
@@ -153,18 +155,18 @@ static void backward(const Part *p) {
     const Activation *last = block_input(m, m->shape.L), *final = final_output(m);
     if (begins(p)) zero_gradients(p);
     barrier(p); /* all gradients are zero before any thread adds to them */
-    op_cross_entropy_backward(p);
-    op_unembedding_backward_input(p, final);
-    if (m->shape.pre_norm) op_layernorm_backward_input(p, last, &m->ln_f, LN_F_W, NULL);
+    cross_entropy_backward(p);
+    logits_backward_input(p, final);
+    if (m->shape.pre_norm) layernorm_backward_input(p, last, &m->ln_f, LN_F_W, NULL);
     barrier(p);
-    op_unembedding_backward_weight(p, final);
-    if (m->shape.pre_norm) op_layernorm_backward_weight(p, last, &m->ln_f, LN_F_W);
+    logits_backward_weight(p, final);
+    if (m->shape.pre_norm) layernorm_backward_weight(p, last, &m->ln_f, LN_F_W);
     barrier(p);
     for (size_t l = m->shape.L; l-- > 0;)
         (m->shape.pre_norm ? pre_norm_backward : post_norm_backward)(p, &m->blocks[l], block_input(m, l));
-    op_dropout_backward(p, &m->x, &m->x, DROPOUT_EMBEDDING);
+    dropout_backward(p, &m->x, &m->x, DROPOUT_EMBEDDING);
     barrier(p);
-    op_embedding_backward_weight(p, &m->x);
+    embedding_backward(p, &m->x);
 }
 
 /* Returns the sequences of a shard that a slice has at most. As many shards as may be computed at the same time fit
@@ -214,12 +216,12 @@ static Part part_of(Part p, size_t shard, size_t id, size_t count) {
     return p;
 }
 
-static void pack_weights(Model *m) {
+static void pack_in_parallel(Model *m) {
 #pragma omp parallel num_threads((int)m->threads)
     {
         const Part p = {.m = m, .id = (size_t)omp_get_thread_num(), .count = (size_t)omp_get_num_threads()};
-        start_clock(&p);
-        op_pack_weights(&p);
+        operation_ended(m, "");
+        pack_weights(&p);
     }
 }
 
@@ -268,7 +270,7 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
     m->targets = batch_targets(batch);
     m->correct = 0;
     if (pass->with_backward) slice.loss_weight = (real)(pass->batch_weight / (double)m->targets);
-    if (!pass->same_parameters) pack_weights(m);
+    if (!pass->same_parameters) pack_in_parallel(m);
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
         slice.sequences = range_split(B, 1, i, slices);
 #pragma omp parallel num_threads(pass->cached > 0 ? 1 : (int)m->threads)

@@ -14,7 +14,6 @@
    the threads' order. Where sequences cannot be shared evenly, rows are split. ops/ knows nothing of threads. */
 #pragma once
 
-#include "model/profile.h"
 #include "model/tensors.h"
 
 /* Returns the number of sequences of a slice of a batch of B, or with B = 0 of any batch: as many as fit into
@@ -33,6 +32,7 @@ enum { ROWS_AT_ONCE = 32 };
    that only products read is kept rounded (gemm/bf16.h), and there is none of `real`. */
 typedef struct {
     size_t layer, width;
+    Form form;      /* in which products read `real` */
     real *values;   /* (B,T,width); NULL: kept rounded */
     real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL: kept rounded, or there is none, as in a model
                        made without gradients and for the output of the activation function */
@@ -41,10 +41,10 @@ typedef struct {
 
 /* Returns the values, or the gradient, as products read them. */
 static inline Operand activation_operand(const Activation *a) {
-    return a->values ? (Operand){a->values, a->width, FORM_REAL} : a->rounded;
+    return a->values ? (Operand){a->values, a->width, a->form} : a->rounded;
 }
 static inline Operand gradient_operand(const Activation *a) {
-    return a->gradient ? (Operand){a->gradient, a->width, FORM_REAL} : a->rounded_gradient;
+    return a->gradient ? (Operand){a->gradient, a->width, a->form} : a->rounded_gradient;
 }
 
 /* A LayerNorm's output and what it keeps for the backward pass. */
@@ -75,7 +75,7 @@ typedef struct {
     TensorTable tensors;
     size_t threads, max_batch;    /* max_batch: sequences of T that a batch may have */
     real *parameters, *gradients; /* flat, as the table says */
-    Arena parameter_arena, activation_arena;
+    Arena arena;                  /* of all arrays */
 
     Activation x;      /* (B,T,C): embeddings after dropout, input of block 0 */
     Block *blocks;     /* (L) */
@@ -87,14 +87,19 @@ typedef struct {
     real *score_max;   /* (L,H): the largest score of the last pass, or of those since they were forgotten; NaN where a
                           row of scores has no finite softmax */
     real *scratch;     /* (threads, scratch_size) */
-    size_t scratch_size; /* numbers of one thread */
-    size_t targets;      /* how many targets of the last pass's batch count */
-    size_t correct;      /* how many of them have the largest logit; 0 after a backward pass */
-    Profile *profiles;   /* NULL, or the caller's, one per thread */
+    size_t scratch_size;                  /* numbers of one thread */
+    size_t targets;                       /* how many targets of the last pass's batch count */
+    size_t correct;                       /* how many of them have the largest logit; 0 after a backward pass */
+    void (*clock)(const char *operation); /* NULL, or for the benchmark: see operation_ended */
 } Model;
 
-/* Makes the table of tensors and all arrays, in two arenas; with `training` there are gradients. Parameters are zero
-   until initialized or loaded. It writes nothing to the arenas, so they take no pages yet. */
+/* Tells the clock, if there is one, that this thread has just ended the operation; "" at the start of what is timed. */
+static inline void operation_ended(const Model *model, const char *operation) {
+    if (model->clock) model->clock(operation);
+}
+
+/* Makes the table of tensors and all arrays, in one arena; with `training` there are gradients. Parameters are zero
+   until initialized or loaded. It writes nothing to them, so they take no pages yet. */
 void model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training);
 
 /* One batch: tokens and targets (B, T) with B <= max_batch, T <= shape.T, every id below V. If targets is NULL,
@@ -131,8 +136,8 @@ Range pass_sequences(const Batch *batch, const Pass *pass);
 size_t model_shards_at_once(const Model *model, size_t batch_shards);
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
-   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are the last
-   slice's. A batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
+   With targets, the logits are overwritten (see cross_entropy_rows). Logits and activations are the last slice's. A
+   batch without shards is one slice if it fits (model_slice_size). Plain: plain_pass. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 

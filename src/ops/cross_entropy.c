@@ -6,8 +6,8 @@
 
 #include "ops/lanes.h"
 
-MULTIVERSIONED void cross_entropy_forward(real *losses, real *sums, real *logits, const int32_t *targets, size_t rows,
-                                          size_t V) {
+MULTIVERSIONED void cross_entropy_rows(real *losses, real *sums, real *logits, const int32_t *targets, size_t rows,
+                                       size_t V) {
     for (size_t r = 0; r < rows; r++) {
         real *z = logits + r * V;
         losses[r] = 0;
@@ -21,8 +21,8 @@ MULTIVERSIONED void cross_entropy_forward(real *losses, real *sums, real *logits
     }
 }
 
-MULTIVERSIONED void cross_entropy_backward(real *logits, const real *sums, const int32_t *targets, real weight,
-                                           size_t rows, size_t V) {
+MULTIVERSIONED void cross_entropy_rows_backward(real *logits, const real *sums, const int32_t *targets, real weight,
+                                                size_t rows, size_t V) {
     for (size_t r = 0; r < rows; r++) {
         if (targets[r] < 0) {
             memset(logits + r * V, 0, V * sizeof *logits);

@@ -8,9 +8,9 @@
 
 /* Overwrites x[r] with wte[token[r]] + wpe[r mod T] for `rows` of (B*T, C); wte (V, C), wpe (T or more, C). Plain:
    plain_embedding_forward. */
-void embedding_forward(real *x, const int32_t *token, const real *wte, const real *wpe, size_t T, size_t C, Range rows);
+void embedding_rows(real *x, const int32_t *token, const real *wte, const real *wpe, size_t T, size_t C, Range rows);
 
 /* dL/dwte[v] = sum of dL/dx over the rows with token v; dL/dwpe[t] = sum over the sequences. Takes all rows, but only
    some columns of each. Adds to dwte (V, C) and dwpe (T, C). Plain: plain_embedding_backward. */
-void embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t rows, size_t T, size_t C,
-                        Range of_tokens, Range of_positions);
+void embedding_rows_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t rows, size_t T,
+                             size_t C, Range of_tokens, Range of_positions);

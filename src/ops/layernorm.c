@@ -4,10 +4,9 @@
 #include "ops/layernorm.h"
 
 #include "ops/lanes.h"
-#include "ops/linear.h"
 
-MULTIVERSIONED void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma,
-                                      const real *beta, size_t rows, size_t C) {
+MULTIVERSIONED void layernorm_rows(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta,
+                                   size_t rows, size_t C) {
     for (size_t r = 0; r < rows; r++) {
         const real *x_r = x + r * C, m = lanes_total(x_r, C) / (real)C;
         const real s = 1 / (real)sqrt((double)(lanes_squares(x_r, m, C) / (real)C + (real)LAYERNORM_EPSILON));
@@ -43,20 +42,20 @@ static inline __attribute__((always_inline)) void backward_row(real *dx, const r
         for (size_t c = 0; c < C; c++) dx[c] = rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
 }
 
-MULTIVERSIONED void layernorm_backward_input(real *dx, const real *residual, const real *dy, const real *x,
-                                             const real *gamma, const real *mean, const real *rstd, size_t rows,
-                                             size_t C) {
+MULTIVERSIONED void layernorm_rows_backward(real *dx, const real *residual, const real *dy, const real *x,
+                                            const real *gamma, const real *mean, const real *rstd, size_t rows,
+                                            size_t C) {
     for (size_t r = 0; r < rows; r++)
         backward_row(dx + r * C, residual ? residual + r * C : NULL, dy + r * C, x + r * C, gamma, mean[r], rstd[r], C);
 }
 
 /* Goes row by row, since dy and x are in memory in that order. */
-MULTIVERSIONED void layernorm_backward_weight(real *restrict dgamma, real *dbeta, const real *restrict dy,
-                                              const real *restrict x, const real *mean, const real *rstd, size_t rows,
-                                              size_t C, Range columns) {
+MULTIVERSIONED void layernorm_gain_backward(real *restrict dgamma, real *dbeta, const real *restrict dy,
+                                            const real *restrict x, const real *mean, const real *rstd, size_t rows,
+                                            size_t C, Range columns) {
     for (size_t r = 0; r < rows; r++) {
         const real *dy_r = dy + r * C, *x_r = x + r * C, m = mean[r], s = rstd[r];
         for (size_t c = columns.begin; c < columns.end; c++) dgamma[c] += dy_r[c] * (x_r[c] - m) * s;
+        for (size_t c = columns.begin; dbeta && c < columns.end; c++) dbeta[c] += dy_r[c];
     }
-    if (dbeta) linear_backward_bias(dbeta, (Operand){dy, C, FORM_REAL}, rows, columns);
 }

@@ -9,16 +9,16 @@
 
 /* Computes y (rows, C) from x (rows, C), and keeps mean (rows) and rstd (rows) for the backward pass. beta may be NULL.
    Plain: plain_layernorm_forward. */
-void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta, size_t rows,
-                       size_t C);
+void layernorm_rows(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta, size_t rows,
+                    size_t C);
 
 /* With g = dL/dy gamma: dL/dx = rstd (g - mean(g) - xhat mean(g xhat)).
    Overwrites dx (rows, C) with that, plus `residual` (rows, C) where it is not NULL. dx may be residual.
    Plain: plain_layernorm_backward. */
-void layernorm_backward_input(real *dx, const real *residual, const real *dy, const real *x, const real *gamma,
-                              const real *mean, const real *rstd, size_t rows, size_t C);
+void layernorm_rows_backward(real *dx, const real *residual, const real *dy, const real *x, const real *gamma,
+                             const real *mean, const real *rstd, size_t rows, size_t C);
 
 /* dL/dgamma = sum over rows of dL/dy xhat, dL/dbeta = sum over rows of dL/dy, for `columns` only. Adds to dgamma (C)
    and dbeta (C, may be NULL). Plain: plain_layernorm_backward. */
-void layernorm_backward_weight(real *restrict dgamma, real *dbeta, const real *restrict dy, const real *restrict x,
-                               const real *mean, const real *rstd, size_t rows, size_t C, Range columns);
+void layernorm_gain_backward(real *restrict dgamma, real *dbeta, const real *restrict dy, const real *restrict x,
+                             const real *mean, const real *rstd, size_t rows, size_t C, Range columns);

@@ -15,7 +15,7 @@ typedef struct {
     size_t rows, columns, s;
     const real *x;
     bool tall;
-    bool rounds; /* the operands of products to bf16 */
+    Form form; /* of the operands of products */
 } Whole;
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -33,10 +33,10 @@ double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
 }
 
 /* c (s,s) = alpha op(a) op(b), which is symmetric: the lower half is computed and copied to the upper half. */
-static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, bool rounds, real alpha,
+static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, Form form, real alpha,
                               const real *a, const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
-    const Operand left = {a, stride, FORM_REAL}, right = {b, stride, FORM_REAL};
+    const Operand left = {a, stride, form}, right = {b, stride, form};
     const Product product = {.op_a = op_a,
                              .op_b = op_b,
                              .m = s,
@@ -44,7 +44,6 @@ static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size
                              .k = k,
                              .a = left,
                              .b = right,
-                             .rounds = rounds,
                              .ldc = s,
                              .alpha = alpha,
                              .triangle = LOWER_C};
@@ -57,12 +56,12 @@ static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size
 /* g (s,s) = X X^T, or X^T X if X is tall. */
 static void gram(const Whole *o, real *g) {
     symmetric_product(o->tall ? TRANSPOSED : PLAIN, o->tall ? PLAIN : TRANSPOSED, o->s, o->tall ? o->rows : o->columns,
-                      o->rounds, 1, o->x, o->x, o->columns, g);
+                      o->form, 1, o->x, o->x, o->columns, g);
 }
 
 /* q (s,s) = identity I + B G + C G^2 */
 static void quintic(const Whole *o, real identity, const real *g, real *q) {
-    symmetric_product(PLAIN, PLAIN, o->s, o->s, o->rounds, C, g, g, o->s, q);
+    symmetric_product(PLAIN, PLAIN, o->s, o->s, o->form, C, g, g, o->s, q);
     for (size_t j = 0; j < o->s * o->s; j++) q[j] += B * g[j];
     for (size_t j = 0; j < o->s; j++) q[j * o->s + j] += identity;
 }
@@ -75,10 +74,10 @@ static const real *polynomial(const Whole *o, real *scratch) {
     quintic(o, A, g, p);
     memcpy(q, p, n * sizeof *q);
     for (int i = 1; i < ITERATIONS; i++) {
-        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->rounds, 1, q, g, o->s, other);
-        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->rounds, 1, q, other, o->s, g);
+        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->form, 1, q, g, o->s, other);
+        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->form, 1, q, other, o->s, g);
         quintic(o, A, g, q);
-        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->rounds, 1, q, p, o->s, other);
+        symmetric_product(PLAIN, PLAIN, o->s, o->s, o->form, 1, q, p, o->s, other);
         swap = p;
         p = other;
         other = swap;
@@ -90,13 +89,12 @@ static const real *polynomial(const Whole *o, real *scratch) {
 static void apply(const Whole *o, real alpha, const real *p, real identity, real *y, size_t ldy) {
     for (size_t i = 0; i < o->rows && identity != 0; i++)
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * identity * o->x[i * o->columns + j];
-    const Operand x = {o->x, o->columns, FORM_REAL}, square = {p, o->s, FORM_REAL};
+    const Operand x = {o->x, o->columns, o->form}, square = {p, o->s, o->form};
     const Product product = {.m = o->rows,
                              .n = o->columns,
                              .k = o->s,
                              .a = o->tall ? x : square,
                              .b = o->tall ? square : x,
-                             .rounds = o->rounds,
                              .accumulate = true,
                              .ldc = ldy,
                              .alpha = alpha};
@@ -122,7 +120,7 @@ static void iterate_rounded(Whole *o, real alpha, real *y, size_t ldy, real *scr
 
 void newton_schulz(size_t rows, size_t columns, const real *x, bool bf16, real alpha, real *y, size_t ldy,
                    real *scratch) {
-    Whole o = {rows, columns, smaller(rows, columns), x, rows > columns, bf16};
+    Whole o = {rows, columns, smaller(rows, columns), x, rows > columns, bf16 ? FORM_ROUNDED : FORM_REAL};
     if (bf16) iterate_rounded(&o, alpha, y, ldy, scratch);
     else apply(&o, alpha, polynomial(&o, scratch), 0, y, ldy);
 }

@@ -1,6 +1,5 @@
-/* The updates of parameters that change every number by itself: one function and one row of the table for each value of
-   train.optimizer. train/optimizer.c calls them on ranges of the flat arrays, and has Muon's update of a whole matrix.
- */
+/* The updates of parameters that change every number by itself: a function and a row of the table for each value of
+   train.optimizer. train/optimizer.c calls them on ranges of the flat arrays, and updates Muon's whole matrices. */
 #pragma once
 
 #include <stdbool.h>

@@ -462,8 +462,6 @@ static Arrays lay_out_arrays(const ModelShape *m, Arena *arena) {
     return a;
 }
 
-/* Lays out all arrays in the arena. While the arena has no memory, this measures how much they need
-   (base/memory.h). */
 static void take_sequences(Plain *plain) {
     const Model *m = plain->model;
     const ModelShape *shape = &m->shape;
@@ -481,7 +479,6 @@ static void take_sequences(Plain *plain) {
 
 void plain_make(Plain *plain, Model *model) {
     *plain = (Plain){.model = model};
-    take_sequences(plain);
-    arena_allocate(&plain->arena, "the plain engine's activations and gradients");
-    take_sequences(plain);
+    do take_sequences(plain);
+    while (arena_allocate(&plain->arena, "the plain engine's activations and gradients"));
 }

@@ -1,6 +1,6 @@
-/* The sum over shards, as a tree. The lowest levels are of shards that are computed at the same time. The next
-   ones are added as shards end, the upper levels when the ranks exchange their sums. Threads share each sum of two
-   arrays, entry by entry, so their number changes no bit. */
+/* The sum over shards, as a tree. The lowest levels are of shards that are computed at the same time. The next ones are
+   added as shards end, the upper levels when the ranks exchange their sums. Threads share each sum of two arrays, entry
+   by entry, so their number changes no bit. */
 #include "ranks/shards.h"
 
 #include <math.h>
@@ -56,9 +56,8 @@ void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size
     if (shards % ranks != 0)
         usage_error("train.shards = %zu are not divided among %zu ranks: start 1, 2, 4 ... %zu of them", shards, ranks,
                     shards);
-    take_sums(s);
-    arena_allocate(&s->arena, "the gradients of shards");
-    take_sums(s);
+    do take_sums(s);
+    while (arena_allocate(&s->arena, "the gradients of shards"));
 }
 
 /* sum (n) += other (n) */
@@ -70,8 +69,7 @@ static void add(const Shards *s, real *sum, const real *other, size_t n) {
     }
 }
 
-/* Adds another rank's scalars: the loss; of the signals and of each maximum the larger one, where NaN is the
-   largest. */
+/* Adds another rank's scalars: the loss; of the signals and of each maximum the larger one, NaN being the largest. */
 static void add_scalars(double *sum, const double *other, size_t count) {
     sum[LOSS] += other[LOSS];
     for (size_t i = SIGNAL; i < count; i++)

@@ -36,8 +36,8 @@ static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real
     snprintf(array->name, sizeof array->name, "%s%s", prefix, t->name);
 }
 
-/* Lists all arrays of a file, the moments under the names that torch.optim gives them. If moments are NULL,
-   their entries in the file are checked, but their numbers are not read. */
+/* Lists all arrays of a file, the moments under the names that torch.optim gives them. If moments are NULL, their
+   entries in the file are checked, but their numbers are not read. */
 static ArrayList list_arrays(OptimizerKind kind, Checkpoint which, const Model *model, Moments moments) {
     const Tensor *tensors = model->tensors.items;
     const size_t count = model->tensors.count;

@@ -26,8 +26,8 @@ void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Momen
 void checkpoint_write(FILE *out, const Config *config, Checkpoint which, const Model *model, Moments moments,
                       const RunState *state);
 
-/* Fills the model's parameters and the moments that are not NULL, and sets the model's divisor for the
-   checkpoint's step. Returns what the checkpoint holds: step, seconds and sizes of the logs. Refuses whatever is
-   not as checkpoint_save wrote it for this config, and names it: an entry of the state, a key of the config, a tensor's
-   name, type or shape, a NaN or an infinity. */
+/* Fills the model's parameters and the moments that are not NULL, and sets the model's divisor for the checkpoint's
+   step. Returns what the checkpoint holds: step, seconds and sizes of the logs. Refuses whatever is not as
+   checkpoint_save wrote it for this config, and names it: an entry of the state, a key of the config, a tensor's name,
+   type or shape, a NaN or an infinity. */
 RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments);

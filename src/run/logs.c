@@ -246,7 +246,7 @@ LogTable logs_read_text(Log log, const char *text, size_t size) {
 LogTable logs_read_any(const char *directory, Log log) {
     char path[PATH_CAPACITY];
     path_join(path, directory, LOG_NAMES[log]);
-    return path_find(path) ? logs_read(directory, log) : (LogTable){0};
+    return path_exists(path) ? logs_read(directory, log) : (LogTable){0};
 }
 
 /* --- resuming */

@@ -75,8 +75,7 @@ void run_compare_parameters(const Model *model, size_t step);
    sets the result back to "running" and removes the entries about its former end. Writes this to `progress`, with a
    note if bits will not repeat because threads or kernels differ from before. */
 void run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress);
-/* Writes to run.json how the run has ended: early if `signal` is not 0, with an error if the status of `failure` is not
-   STATUS_OK. */
+/* Writes to run.json how the run has ended: early if `signal` is not 0, with an error if `failure` is one. */
 void run_ended(const Run *run, const RunState *state, int signal, Error failure);
 
 /* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the vocabulary of the text. */

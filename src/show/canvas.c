@@ -163,8 +163,7 @@ void canvas_marker(Canvas *canvas, double x, double y, double radius, Color colo
     canvas_curve(canvas, dot, 2, 2 * radius, 0, color);
 }
 
-/* Returns the first code point of a text, and moves the text past it. A byte that starts no valid sequence is
-   U+FFFD. */
+/* Returns the first code point of a text, U+FFFD for a byte that is not UTF-8, and moves the text past it. */
 static int utf8_next(const char **text) {
     uint32_t code;
     size_t length = utf8_decode(*text, strnlen(*text, 4), &code);

@@ -40,8 +40,8 @@ void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double
 /* Draws a disc around (x, y) with a thin white edge, which separates it from what lies below. */
 void canvas_marker(Canvas *canvas, double x, double y, double radius, Color color);
 
-/* Draws UTF-8 text. `size` is the font's height, and (x, y) is on the baseline. A character that the font
-   lacks is spelled, as "U+4E2D". A byte that is not UTF-8 is drawn as U+FFFD. */
+/* Draws UTF-8 text. `size` is the font's height, and (x, y) is on the baseline. A character that the font lacks is
+   spelled, as "U+4E2D". A byte that is not UTF-8 is drawn as U+FFFD. */
 void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
 /* Draws text from the left, and smaller if it would be wider than `limit`. */
 void canvas_text_within(Canvas *canvas, double x, double y, double size, double limit, Color color, const char *text);

@@ -96,10 +96,3 @@ void progress_update(Progress *p, double now, size_t step, size_t steps, double 
     progress_append_left(line, sizeof line, (double)(steps - step), rate);
     progress_line(p, line);
 }
-
-void progress_count(Progress *p, double now, const char *what, size_t done, size_t all) {
-    if (!progress_is_due(p, now)) return;
-    char line[256];
-    snprintf(line, sizeof line, "%zu/%zu %s", done, all, what);
-    progress_line(p, line);
-}

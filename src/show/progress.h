@@ -33,8 +33,6 @@ void progress_update(Progress *progress, double now, size_t step, size_t steps, 
 double progress_rate(Progress *progress, double now, double done);
 /* Appends "  0:42 left" to a line, unless the rate is not known yet. */
 void progress_append_left(char *line, size_t capacity, double left, double rate);
-/* Shows work that is counted in parts, as "12/58 combinations". */
-void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
 /* Show any other progress line. progress_is_due returns whether it is time for one (at most twice a second and only on
    a terminal). progress_line shows it, cut to the terminal's width, over the one that is shown. progress_clear wipes
    it. */

@@ -3,7 +3,6 @@
 #include "train/engine.h"
 
 #include <math.h>
-#include <omp.h>
 
 void engine_make(Engine *e, EngineKind kind, size_t shards, Model *m) {
     const size_t at_once = kind == ENGINE_FAST ? model_shards_at_once(m, shards) : 1;
@@ -20,7 +19,7 @@ double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {
     return e->kind == ENGINE_PLAIN ? plain_pass(&e->plain, batch, pass) : model_pass(e->model, batch, pass);
 }
 
-double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, StepSeconds *seconds) {
+double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step) {
     const size_t B = config->train.batch, T = engine->model->shape.T, batches = config->train.accumulate;
     const uint64_t seed = config->train.seed;
     const Batch batch = {engine->tokens, engine->targets, B, T};
@@ -32,9 +31,9 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
         counted = 0;
         for (size_t i = 0; i < batches && isfinite(sum); i++) {
             const uint64_t number = (uint64_t)step * batches + i;
-            const double start = omp_get_wtime();
+            operation_ended(engine->model, "");
             corpus_training_batch(corpus, seed, number, B, T, engine->tokens, engine->targets);
-            if (seconds) seconds->batch += omp_get_wtime() - start;
+            operation_ended(engine->model, "corpus_training_batch");
             const Pass pass = {.training = true,
                                .seed = seed,
                                .micro_step = number,
@@ -49,10 +48,10 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
             sum = engine_pass(engine, &batch, &pass);
             counted += (double)engine->model->targets;
         }
-        const double start = omp_get_wtime();
+        operation_ended(engine->model, "");
         loss = shards_end(s, shard, engine->model->score_max);
         engine->model->gradients = s->gradients[0];
-        if (seconds) seconds->shards += omp_get_wtime() - start;
+        operation_ended(engine->model, "shards_end");
     }
     return loss / counted;
 }

@@ -26,14 +26,9 @@ void engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model);
 /* Makes a pass by the engine: model_pass or plain_pass. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
 
-/* The time that step_gradients spends outside of passes over the model. */
-typedef struct {
-    double batch, shards; /* drawing the batches; adding up the gradients of the shards */
-} StepSeconds;
-
 /* Computes the gradients over the step's train.accumulate batches, into model->gradients, which may be an array of the
-   engine's shards from then on. Returns the batches' mean loss. Adds to *seconds, unless that is NULL. */
-double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, StepSeconds *seconds);
+   engine's shards from then on. Returns the batches' mean loss. */
+double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step);
 /* Makes update number `step` (from 0) of the parameters from model->gradients, whose norm is `norm`. Then clips
    queries and keys if train.qk_clip is set. */
 void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step);

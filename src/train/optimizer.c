@@ -55,9 +55,8 @@ void optimizer_make(Optimizer *o, const Config *config, const TensorTable *tenso
     o->matrices = memory_make(size_mul(COLUMN_BLOCKS_MAX, tensors->count), sizeof *o->matrices, "Muon's matrices");
     for (size_t i = 0; i < tensors->count; i++)
         if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
-    take_moments(o);
-    arena_allocate(&o->arena, "the optimizer's moments");
-    take_moments(o);
+    do take_moments(o);
+    while (arena_allocate(&o->arena, "the optimizer's moments"));
 }
 
 double learning_rate(const Config *config, size_t step) {

@@ -15,8 +15,7 @@
 
 size_t training_memory(const Engine *e, const Optimizer *optimizer) {
     const Model *m = e->model;
-    return m->parameter_arena.capacity + m->activation_arena.capacity + e->plain.arena.capacity +
-           e->shards.arena.capacity + optimizer->arena.capacity +
+    return m->arena.capacity + e->plain.arena.capacity + e->shards.arena.capacity + optimizer->arena.capacity +
            m->threads * matmul_buffer_bytes(m->shape.attention.rounds);
 }
 

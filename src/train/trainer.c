@@ -192,7 +192,7 @@ Trainer *trainer_start_or_resume(const Config *config, const char *path, const T
     char run[PATH_CAPACITY];
     directory_check_no_link(options->out);
     path_join(run, options->out, "run.json");
-    if (!path_find(run)) return trainer_start(config, options);
+    if (!path_exists(run)) return trainer_start(config, options);
     return resume(options->out, config, path, NULL, 0, options);
 }
 

@@ -70,9 +70,9 @@ Trainer *trainer_start_or_resume(const Config *config, const char *path, const T
    trainer_begin cuts the logs back to the sizes in the checkpoint. trainer_evaluate computes the validation loss,
    saves the best parameters so far and writes a sample; a signal that cuts this short is stored in trainer->signal.
    trainer_measure writes the statistics and pictures of attention. trainer_log checks that loss and gradients are
-   finite (an error of status STATUS_DIVERGED), writes the row of metrics.csv at each evaluation and every log.every
-   steps, and shows the step in the terminal. trainer_show draws the loss curves and writes the page of the run so far,
-   unless that would take more than a twentieth of the time. trainer_save writes a checkpoint. */
+   finite, writes the row of metrics.csv at each evaluation and every log.every steps, and shows the step in the
+   terminal. trainer_show draws the loss curves and writes the page of the run so far, unless that would take more than
+   a twentieth of the time. trainer_save writes a checkpoint. */
 void trainer_begin(Trainer *trainer);
 void trainer_evaluate(Trainer *trainer);
 void trainer_measure(Trainer *trainer);
@@ -88,6 +88,10 @@ void trainer_end(Trainer *trainer);
    training would need (training_memory). Writes a summary to `out`, unless NULL: corpus, model, memory and machine, as
    comments of a config. */
 size_t trainer_check(const Config *config, const TrainOptions *options, FILE *out);
+
+/* --- verbs.c: the verbs that read a trained model; train.c has those that train one. */
+
+extern const Verb eval_verb, sample_verb;
 
 /* --- summary.c */
 

@@ -1,7 +1,5 @@
 /* The verbs eval and sample, which read a trained model. evaluate.c and sample.c, which training calls as well, compute
    the loss and draw the characters. */
-#include "train/verbs.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -14,8 +12,8 @@
 #include "base/text.h"
 #include "run/run.h"
 #include "show/progress.h"
-#include "train/evaluate.h"
 #include "train/sample.h"
+#include "train/trainer.h"
 
 /* --- eval */
 
