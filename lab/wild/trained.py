@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the scores of models that others trained and that ship in packages (requirements_trained.txt).
+"""Measures the scores of models that others trained and that ship in packages (requirements_weights.txt).
 
     lab/wild/trained.py DIR [NAME...]    write wild_trained*.csv into DIR, of all models or of those named
 
