@@ -1,5 +1,6 @@
 """The tables, figures and picture of wild.md about trained models, from wild_trained*.csv and wild_own*.csv. page.py calls it."""
 import csv
+import functools
 import math
 from pathlib import Path
 from statistics import mean, median
@@ -15,6 +16,7 @@ OWN = ("dk64_scaled", "dk64_2sqrt", "dk64_dk", "dk64_none", "gpt2_scaled", "gpt2
 STEPS = (1, 3, 10, 30, 100, 300, 1000)
 
 
+@functools.cache
 def rows_of(name):
     with open(RESULTS / name, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
