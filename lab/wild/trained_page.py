@@ -285,7 +285,7 @@ def picture():
     for colour, words in (("#4477aa", "first sample"), ("#cc7733", "second sample")):
         axes.plot([], [], "o", color=colour, markersize=4, label=words)
     axes.plot([], [], color="black", label="median head")
-    axes.legend(loc=(0.845, 0.16), fontsize=8)
+    axes.legend(loc=(0.835, 0.165), fontsize=8)
     axes.grid(alpha=0.3, axis="x")
     plt.tight_layout()
     plt.savefig(ROOT / "lab/docs/images/trained.png")
