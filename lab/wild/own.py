@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the scores of models of this project, which own.sh trained, as trained.py does those of others.
 
-    lab/wild/own.py RUNS DIR    write wild_own.csv and wild_own_divisor.csv into DIR, of all runs in RUNS
+    lab/wild/own.py RUNS... DIR    write wild_own.csv and wild_own_divisor.csv into DIR, of all runs in each RUNS
 
 The model is docs/twin.py's. The samples a and b are windows of the first and the second half of the validation split, and
 the special token is the first character of a window.
@@ -45,6 +45,7 @@ def load(run):
 
 def measure(run, heads_out, divisor_out):
     p, c, divisor, samples = load(run)
+    seed = c["seed"]
     for sample, windows in samples.items():
         watch, heads = Watch(), Heads(lambda d_k: 1 / divisor)
         first = torch.arange(windows.shape[1] - 1) == 0
@@ -62,25 +63,26 @@ def measure(run, heads_out, divisor_out):
             base = losses(1.0, heads)
             for factor in GRID:
                 less = losses(factor) - base
-                divisor_out.writerow([run.name, sample, f"{divisor:.5g}", f"{factor:g}", f"{less.mean():.4g}",
+                divisor_out.writerow([run.name, seed, sample, f"{divisor:.5g}", f"{factor:g}", f"{less.mean():.4g}",
                                       f"{less.std(ddof=1) / math.sqrt(len(less)):.2g}", f"{base.mean():.5g}"])
         errors = heads.errors(lambda one: np.array([[layer["row_std"], layer["bias"]] for layer in one.values()]))
         for layer, found in heads.figures().items():
             for head in range(len(found["row_std"])):
-                heads_out.writerow([run.name, sample, layer, head, f"{divisor:.5g}", *(f"{found[one][head]:.4g}" for one in COLUMNS),
+                heads_out.writerow([run.name, seed, sample, layer, head, f"{divisor:.5g}", *(f"{found[one][head]:.4g}" for one in COLUMNS),
                                     *(f"{one:.2g}" for one in errors[layer, :, head])])
 
 
 def main():
-    runs, directory = map(Path, sys.argv[1:])
+    *several, directory = map(Path, sys.argv[1:])
     torch.set_num_threads(1)
     with open(directory / "wild_own.csv", "w", encoding="utf-8", newline="") as one, \
             open(directory / "wild_own_divisor.csv", "w", encoding="utf-8", newline="") as two:
         heads_out, divisor_out = (csv.writer(file, lineterminator="\n") for file in (one, two))
-        heads_out.writerow(["run", "sample", "layer", "head", "divisor", *COLUMNS, "row_std_error", "bias_error"])
-        divisor_out.writerow(["run", "sample", "divisor", "factor", "less", "error", "loss"])
-        for run in sorted(path.parent for path in runs.glob("*/config.ini")):
-            measure(run, heads_out, divisor_out)
+        heads_out.writerow(["run", "seed", "sample", "layer", "head", "divisor", *COLUMNS, "row_std_error", "bias_error"])
+        divisor_out.writerow(["run", "seed", "sample", "divisor", "factor", "less", "error", "loss"])
+        for runs in several:
+            for run in sorted(path.parent for path in runs.glob("*/config.ini")):
+                measure(run, heads_out, divisor_out)
 
 
 if __name__ == "__main__":

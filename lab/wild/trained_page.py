@@ -52,16 +52,16 @@ def moved(model, sample="a", layer="all"):
             if (row["model"], row["sample"], row["layer"]) == (model, sample, layer)}
 
 
-def own(run, sample="a"):
+def own(run, sample="a", seed="1"):
     """Returns the heads of a run, and {factor: (loss more than unmoved, its standard error)}."""
-    of_run = [row for row in rows_of("wild_own.csv") if (row["run"], row["sample"]) == (run, sample)]
+    of_run = [row for row in rows_of("wild_own.csv") if (row["run"], row["sample"], row["seed"]) == (run, sample, seed)]
     factors = {float(row["factor"]): (float(row["less"]), float(row["error"]))
-               for row in rows_of("wild_own_divisor.csv") if (row["run"], row["sample"]) == (run, sample)}
+               for row in rows_of("wild_own_divisor.csv") if (row["run"], row["sample"], row["seed"]) == (run, sample, seed)}
     return of_run, factors
 
 
 def own_loss(run):
-    return float(next(row["loss"] for row in rows_of("wild_own_divisor.csv") if (row["run"], row["sample"]) == (run, "a")))
+    return float(next(row["loss"] for row in rows_of("wild_own_divisor.csv") if (row["run"], row["sample"], row["seed"]) == (run, "a", "1")))
 
 
 def signed(value, digits=2):
@@ -224,6 +224,11 @@ def figures():
         "wrong_costs": sum(wrong(one) for one in judged() if one[1] in ("none", "dk", "half", "twice", "best")),
         "unit_entries": sum(all(0.8 <= of_model(model, name)[0] <= 1.25 for name in "qk") for model in PACKAGES),
         "own_dear": sum(own(run)[1][4.0][0] > own(run)[1][0.25][0] for run in OWN),
+        "own_dear_2": sum(own(run, "a", "2")[1][4.0][0] > own(run, "a", "2")[1][0.25][0] for run in OWN),
+        "own_best_2": sum(min(cost, key=lambda factor: cost[factor][0]) == 1 for cost in (own(run, "a", "2")[1] for run in OWN)),
+        "own_ratio_2": f"{median(column(own('dk64_scaled', 'a', '2')[0], 'ratio')):.1f}",
+        "own_q_2": f"{median(column(own('dk64_scaled', 'a', '2')[0], 'q')):.1f}",
+        "own_k_2": f"{median(column(own('dk64_scaled', 'a', '2')[0], 'k')):.1f}",
         "own_ratio_low": f"{min(median(column(own(run)[0], 'ratio')) for run in OWN):.0f}",
         "own_ratio_high": f"{max(median(column(own(run)[0], 'ratio')) for run in OWN):.0f}",
         "own_bias_low": f"{min(median(column(own(run)[0], 'bias')) for run in OWN):.2f}",
