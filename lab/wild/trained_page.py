@@ -226,6 +226,7 @@ def figures():
         "own_dear": sum(own(run)[1][4.0][0] > own(run)[1][0.25][0] for run in OWN),
         "own_dear_2": sum(own(run, "a", "2")[1][4.0][0] > own(run, "a", "2")[1][0.25][0] for run in OWN),
         "own_best_2": sum(min(cost, key=lambda factor: cost[factor][0]) == 1 for cost in (own(run, "a", "2")[1] for run in OWN)),
+        "steps_ratio_2": f"{median(column(own('steps_100', 'a', '2')[0], 'ratio')):.1f}",
         "own_ratio_2": f"{median(column(own('dk64_scaled', 'a', '2')[0], 'ratio')):.1f}",
         "own_q_2": f"{median(column(own('dk64_scaled', 'a', '2')[0], 'q')):.1f}",
         "own_k_2": f"{median(column(own('dk64_scaled', 'a', '2')[0], 'k')):.1f}",
