@@ -293,6 +293,55 @@ def is_normed(rows):
     return any(row["normed"] for row in rows)
 
 
+READS = ("sentences", "antibodies", "receptors", "reactions", "pictures", "voice", "fingerprints")
+PREDICT = ("antibodies", "reactions", "fingerprints", "pictures")
+
+
+def heads_share(belongs, sample="a"):
+    """The percentage of heads of trained models of others that are of a kind."""
+    rows = [row for row in runs("wild_trained", {"sample": sample}) if row["model"] in READS]
+    return lambda *_: [figure(100 * np.mean([belongs(row) for row in rows]))]
+
+
+def of_models(name, models=READS, sample="a"):
+    """A figure of each trained model of others."""
+    found = {row["model"]: row for row in runs("wild_trained_models", {"sample": sample, "figure": name})}
+    return lambda *_: [figure(float(row["value"]), float(row["error"])) for row in map(found.get, models)]
+
+
+def moved_divisor(model, sample="a"):
+    """What a finished model loses with another divisor: {the divisor's name or factor of the grid: its row}."""
+    return {row["word"] or float(row["factor"]): row
+            for row in runs("wild_trained_divisor", {"model": model, "sample": sample, "layer": "all"})}
+
+
+def loses(divisor, models=READS, column="less", times=1):
+    rows = [moved_divisor(model)[divisor] for model in models]
+    return lambda *_: [figure(times * float(row[column])) for row in rows]
+
+
+def dearer(first, second, sample="a"):
+    """The percentage of models that lose more with the first divisor than with the second."""
+    costs = [moved_divisor(model, sample) for model in READS]
+    return lambda *_: [figure(100 * np.mean([float(cost[first]["less"]) > float(cost[second]["less"]) for cost in costs]))]
+
+
+def best_factor(model, sample):
+    cost = {factor: float(row["less"]) for factor, row in moved_divisor(model, sample).items() if factor not in ("none", "d_k")}
+    return min(cost, key=cost.get)
+
+
+def own_median(run, column):
+    return lambda *_: [figure(np.median([float(row[column]) for row in runs("wild_own", {"run": run, "seed": "1", "sample": "a"})]))]
+
+
+def sink_correlation(model):
+    """The rank correlation over a model's heads between deviation and weight on special tokens (no two are equal)."""
+    rows = runs("wild_trained", {"model": model, "sample": "a"})
+    ranks = [np.argsort(np.argsort([float(row[column]) for row in rows])) for column in ("row_std", "special")]
+    return lambda *_: [figure(np.corrcoef(*ranks)[0, 1])]
+
+
 def rate_ratio(divisor):
     return lambda *_: [figure(best_rate("width", d_model="64", scale_divisor=divisor) /
                               best_rate("width", d_model="256", scale_divisor=divisor))]
@@ -560,6 +609,40 @@ LINES |= {
                  sweep("wild_sweep", kind="nothing_normed"), sweep("wild_sweep", kind="sqrt_dk"), [None, 0]),
          trained("deviation of the scores at the start", "score_std_first", sweep("wild_sweep", kind="nothing_normed"),
                  sweep("wild_sweep", kind="sqrt_dk"))],
+    # Variance 1 is a deviation of 0.8 to 1.25.
+    50: [Line("percent of the heads whose divided scores have a deviation of 0.8 to 1.25 within a row:",
+              heads_share(lambda row: .8 <= float(row["row_std"]) <= 1.25), [0], NONE, [100]),
+         Line("on the second sample", heads_share(lambda row: .8 <= float(row["row_std"]) <= 1.25, sample="b"), [0], NONE, [100]),
+         Line("deviation in the median head", of_models("median"), [0], NONE),
+         Line("in our model divided by √d_k", own_median("dk64_scaled", "row_std"), [0], NONE, [1], .25)],
+    # Useless is to choose nearest neighbours by chance, and to lose as much as with nearly uniform weights.
+    51: [Line("percent of nearest neighbours that stay without a divisor (by chance 1.6), sentences / receptors:",
+              loses("none", ("sentences", "receptors"), "kept", 100), [0], NONE, [1.6, 1.6], 5),
+         Line("nats lost, antibodies / reactions / fingerprints / pictures:", loses("none", PREDICT), [0], NONE),
+         Line("with 8√d_k, nearly uniform:", loses(8.0, PREDICT), [0], NONE),
+         Line("percent of the models that lose more with 8√d_k than with none", dearer(8.0, "none"), [0], NONE, [0])],
+    52: [Line("percent of the models that lose more with none than with d_k", dearer("none", "d_k"), [0], NONE, [100]),
+         Line("on the second sample", dearer("none", "d_k", "b"), [0], NONE, [100])],
+    53: [Line("random vectors, 64 keys, d_k 16 / 64 / 256: entropy as a share of the possible", mean(evenness, 64, 1000),
+              [16, 64, 256], ROOT, [.886] * 3, .01),
+         Line("the receptors' model with d_k 2 / 4 / 8 / 16",
+              of_models("entropy", ("receptors tiny", "receptors small", "receptors", "receptors large")), [0], NONE,
+              [.886] * 4, .01)],
+    54: [Line("variance of a row's scores over what independent entries would have, in the median head",
+              of_models("ratio"), [0], NONE, [1] * 7, .1),
+         Line("in our model divided by √d_k, after 1 step", own_median("steps_1", "ratio"), [0], NONE, [1], .1),
+         Line("100 steps", own_median("steps_100", "ratio"), [0], NONE, [1], .1),
+         Line("1000 steps", own_median("steps_1000", "ratio"), [0], NONE, [1], .1)],
+    55: [Line("rank correlation over heads between deviation and weight on special tokens: " * (model == "sentences") + model,
+              sink_correlation(model), [0], NONE, [1], .5)
+         for model in ("sentences", "antibodies", "receptors", "reactions", "voice", "fingerprints")],
+    56: [Line("best factor of the grid of powers of 2, antibodies / reactions / fingerprints / pictures:",
+              lambda *_: [figure(best_factor(model, "a")) for model in PREDICT], [0], NONE, [1] * 4),
+         Line("on the second sample", lambda *_: [figure(best_factor(model, "b")) for model in PREDICT], [0], NONE, [1] * 4),
+         Line("nats lost with 2√d_k:", loses(2.0, PREDICT), [0], NONE)],
+    57: [Line("percent of the heads in which the gradient of a query is larger with √d_k than with d_k:",
+              heads_share(lambda row: float(row["grad"]) > float(row["grad_dk"])), [0], NONE, [100], 5),
+         Line("than with none:", heads_share(lambda row: float(row["grad"]) > float(row["grad_none"])), [0], NONE, [100], 5)],
 }
 
 

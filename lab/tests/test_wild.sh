@@ -27,6 +27,8 @@ planted "a figure in a sentence" 's/[0-9]*<!-- = folders -->/7<!-- = folders -->
 planted "a row of a table" 's/^| 1\/√d_k | [0-9]*/| 1\/√d_k | 7/' wild.md
 planted "a loss of the sweep" 's/,finished,500,\([0-9.]*\),\([0-9.]*\),[0-9.]*/,finished,500,\1,\2,9.9/' results/wild_sweep.csv
 planted "an architecture that is gone" '/^gpt_neo,/d' results/wild.csv
+planted "a trained model" 's/^sentences,a,median,[0-9.]*/sentences,a,median,9/' results/wild_trained_models.csv
+planted "a divisor of ours that was moved" 's/^dk64_scaled,1,a,8,4,[0-9.]*/dk64_scaled,1,a,8,4,9/' results/wild_own_divisor.csv
 
 came=$(python3 - <<'PYTHON'
 import csv

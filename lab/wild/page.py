@@ -3,7 +3,7 @@
 
     lab/wild/page.py            write the parts of the page between <!-- wild NAME --> and <!-- end -->
     lab/wild/page.py --check    exit with status 1 if a part is another, or a figure in a sentence
-    lab/wild/page.py --picture  write lab/docs/images/wild.png (Matplotlib)
+    lab/wild/page.py --picture  write lab/docs/images/wild.png and trained.png (Matplotlib)
 
 A figure in a sentence is followed by a comment that says which it is: 78 %<!-- = share_sqrt -->. figures() has them all.
 """
@@ -13,6 +13,8 @@ import re
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+
+import trained_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "lab/docs/wild.md"
@@ -292,11 +294,11 @@ def figures():
             found[f"first_{kind}"] = f"{first:.1f}"
             found[f"last_{kind}"] = f"{last:.1f}"
             found[f"less_{kind}"] = f"{verdict(kind, runs)[0]:+.2f}".replace("-", "−")
-    return {name: str(value) for name, value in found.items()}
+    return {name: str(value) for name, value in found.items()} | trained_page.figures()
 
 
 PARTS = {"kinds": kinds, "exceptions": exceptions, "readings": readings, "libraries": libraries, "small_model": small_model,
-         "wrong": wrong}
+         "wrong": wrong, **trained_page.PARTS}
 
 
 def page(text):
@@ -358,6 +360,7 @@ def picture():
 def main():
     if "--picture" in sys.argv:
         picture()
+        trained_page.picture()
         return
     text = PAGE.read_text(encoding="utf-8")
     made = page(text)
