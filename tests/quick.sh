@@ -38,7 +38,7 @@ layers = 1
 d_model = 16
 context = 16
 [train]
-steps = 400
+steps = 4000
 batch = 4
 [eval]
 batches = 1

@@ -454,6 +454,9 @@ static void signals_reach_all(void) {
             assert_that(is_interrupted || strstr(json, "\"result\": \"finished\"") != NULL, "case %zu: %s", i, json);
         }
         assert_true(interrupted > 0 || signal_number == SIGKILL);
+        /* a killed process holds the lock of its run until it has ended */
+        if (signal_number == SIGKILL)
+            assert_true(shell("for run in sweep?/scale*; do flock -w 60 $run/owner true || exit 1; done"));
         resume(NULL, name);
         assert_both_as_alone(name);
     }
