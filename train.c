@@ -38,7 +38,7 @@ static void loop(void *trainer) {
     trainer_begin(t);
     while (!t->signal) {
         const size_t step = t->state.step, mark = memory_mark();
-        attention_set_step(&t->model.shape.attention, c, step);
+        attention_set_divisor(&t->model.shape.attention, c, step);
         t->val_loss = NAN;
         if (step_is_due(step, c->eval.every) || step == last) trainer_evaluate(t);
         if (t->signal) break; /* the evaluation was cut short: resume repeats this step */

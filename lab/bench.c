@@ -138,7 +138,7 @@ static double make_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
     b->model.clock = clocks ? count_time : NULL;
     step_gradients(&b->engine, &b->corpus, b->config, b->step);
-    operation_ended(&b->model, "");
+    operations_begin(&b->model);
     const double norm = gradient_norm(&b->optimizer, b->model.gradients);
     operation_ended(&b->model, "gradient_norm");
     step_update(&b->model, &b->optimizer, b->config, norm, b->step++);

@@ -112,7 +112,7 @@ static void check_forward(const Case *a) {
     const real *q = a->qkv + HEAD * D, *k = q + HD, *v = k + HD;
     real *out = filled_reals(T * HD, -7), *mask = reals(mask_room(T));
     double *weights = memory_make(T, sizeof *weights, "an array");
-    attention_pairs(&layer, (Range){HEAD, HEAD + 1}, a->scratch);
+    attention_pairs_forward(&layer, (Range){HEAD, HEAD + 1}, a->scratch);
     for (size_t i = 0; i < T; i++) {
         double max = -INFINITY, sum = 0;
         for (size_t j = 0; j <= i; j++) {

@@ -27,7 +27,7 @@ static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
     optimizer_make(&optimizer, &config, &model.tensors, 2);
     tensors_initialize(&model.tensors, &shape, config.model.init, 1, 2, model.parameters);
     for (size_t step = 0; step < STEPS; step++) {
-        attention_set_step(&model.shape.attention, &config, step);
+        attention_set_divisor(&model.shape.attention, &config, step);
         losses[step] = step_gradients(&engine, &corpus, &config, step);
         step_update(&model, &optimizer, &config, gradient_norm(&optimizer, model.gradients), step);
     }

@@ -102,7 +102,7 @@ static void hard_rows_in_bf16(void) {
     double used[N], logged[N];
     for (int dropped = 0; dropped < 2; dropped++) {
         if (dropped) layer.dropout = dropout_make(.2, 1, 2, 3);
-        attention_pairs(&layer, (Range){0, 1}, scratch);
+        attention_pairs_forward(&layer, (Range){0, 1}, scratch);
         attention_pairs_backward(&layer, (Range){0, 1}, dout, scratch);
         for (size_t first = 0; first < N; first += ATTENTION_TILE)
             attention_gradient_norms(&layer, 0, dout, first, ATTENTION_TILE, used + first, logged + first, scratch);

@@ -210,7 +210,7 @@ static void compare_head(Fixture *f, size_t n, const AttentionConfig *one, size_
         real *to;
     } parts[] = {{q, dq}, {k, dk}, {v, dv}};
     for (size_t i = 0; i < 3 * count; i++) qkv[i] = parts[i / D % 3].from[i / D / 3 * D + i % D];
-    attention_pairs(&layer, (Range){0, 1}, scratch);
+    attention_pairs_forward(&layer, (Range){0, 1}, scratch);
     attention_pairs_backward(&layer, (Range){0, 1}, dout, scratch);
     for (size_t i = 0; i < 3 * count; i++) parts[i / D % 3].to[i / D / 3 * D + i % D] = dqkv[i];
     compare(ATTENTION, "out", out, fixture_reals(f, count, "%zu.out", n), count);

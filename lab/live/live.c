@@ -158,7 +158,7 @@ bool live_begin_step(Live *l) {
     const Config *c = &t->run.config;
     const size_t step = t->state.step;
     begin_measuring(l);
-    attention_set_step(&t->model.shape.attention, c, step);
+    attention_set_divisor(&t->model.shape.attention, c, step);
     if (isnan(t->val_loss) && live_evaluates(l)) evaluate_step(l);
     if (!l->measured && live_measures(l)) measure_step(l);
     t->loss = step_gradients(&t->engine, &t->run.corpus, c, step);
@@ -181,7 +181,7 @@ double live_step(Live *l) {
     t->val_loss = NAN;
     l->measured = false;
     logs_sizes(t->logs, t->state.log_size);
-    attention_set_step(&t->model.shape.attention, c, t->state.step);
+    attention_set_divisor(&t->model.shape.attention, c, t->state.step);
     return t->loss;
 }
 
@@ -263,7 +263,7 @@ void live_divide(Live *l, double divisor) {
         c->attention.switch_step = 0;
         c->attention.scale_divisor = chosen;
     }
-    attention_set_step(&t->model.shape.attention, &t->run.config, step);
+    attention_set_divisor(&t->model.shape.attention, &t->run.config, step);
     forget_step(l); /* it was measured with another divisor */
 }
 

@@ -192,8 +192,8 @@ mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if
 mutant 'model: bias of another layer' $file '/^void linear_forward(/,/^}/s/weight(p, role + 1, y->layer)/weight(p, role + 1, 0)/' \
     --set model.init=torch
 file=src/model/operations.c
-mutant 'linear: the first product adds to old numbers' $file 's/, !begins(p))/, true)/'
-mutant 'linear: a later batch overwrites the gradient' $file 's/, !begins(p))/, false)/'
+mutant 'linear: the first product adds to old numbers' $file 's/, !is_first_slice(p))/, true)/'
+mutant 'linear: a later batch overwrites the gradient' $file 's/, !is_first_slice(p))/, false)/'
 file=src/model/arrays.c
 mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0

@@ -85,7 +85,7 @@ static double gradient_norm_of(const Measurement *m, const Row *row, const Atten
     const real *dq = row->dqkv + (m->keys - 1) * stride;
     double squares = 0;
     for (size_t j = 0; j < m->keys; j++) row->qkv[j * stride + 2 * d_k] = (real)(r[j] - origin);
-    attention_pairs(layer, (Range){0, 1}, row->scratch);
+    attention_pairs_forward(layer, (Range){0, 1}, row->scratch);
     attention_pairs_backward(layer, (Range){0, 1}, row->dout, row->scratch);
     for (size_t i = 0; i < d_k; i++) squares += (double)dq[i] * (double)dq[i];
     return sqrt(squares);

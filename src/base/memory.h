@@ -1,10 +1,10 @@
 /* Blocks of memory and other things that an error releases; sizes that cannot wrap; arenas.
 
-   All memory of the program is made here, except for the arrays of arenas. The blocks are in a list, the newest first.
+   All memory of the program is made here. The blocks are in a list, the newest first.
    memory_mark names a place in this list, and memory_release frees all blocks made since then. A function that makes
-   several blocks for itself calls the first at its beginning and the second at its end. An error releases the blocks
-   made since its protect (base/error.h). A block may have a function that is called before it is freed. So an open
-   file, a lock or a new directory is a block too, and an error closes, unlocks or removes it. At the end of the
+   several blocks for itself calls memory_mark at its beginning and memory_release at its end. An error releases the
+   blocks made since its protect (base/error.h). A block may have a function that is called before it is freed. So an
+   open file, a lock or a new directory is a block too, and an error closes, unlocks or removes it. At the end of the
    program main releases all blocks, so those that live as long as a command are never freed by hand.
 
    These functions are called by one thread, outside of parallel regions. */
@@ -15,8 +15,8 @@
 
 /* Returns `count` items of `size` bytes, all zero; never NULL, also for 0 bytes. An error says "no memory for WHAT". */
 void *memory_make(size_t count, size_t size, const char *what);
-/* Returns a zeroed block of `size` bytes. undo(block) is called before the block is freed. It may raise an error, which
-   is ignored where another error is the reason. */
+/* Returns a zeroed block of `size` bytes. undo(block) is called before the block is freed. An error that it
+   raises is ignored while another error is being handled. */
 void *memory_make_with_undo(size_t size, void (*undo)(void *block), const char *what);
 /* Returns a copy of a text, ended by a zero. */
 char *memory_copy_text(const char *text, size_t length);

@@ -212,7 +212,8 @@ static const struct {
 
 #endif
 
-/* What messages call a kernel, the processor that it needs, and its functions; NULL: this build does not have it. */
+/* What messages call a kernel, the processor that it needs, and its functions; NULL: this build does not have it.
+   gemm_avx512 is NAME(gemm) of gemm_kernel.h, and so on. */
 static const struct {
     const char *name;
     CpuLevel needed;

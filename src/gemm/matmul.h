@@ -10,7 +10,6 @@
 #include "base/range.h"
 #include "base/real.h"
 
-/* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or that plus a bias (n), or c += alpha op(a) op(b). */
 typedef enum { PLAIN, TRANSPOSED } Orientation;
 
 /* Half of a product need not be computed where a query sees no later key. With d = `diagonal`:
@@ -35,14 +34,15 @@ static inline Operand operand_from(Operand x, size_t row, size_t column) {
     return x;
 }
 
-/* Sums are of `real`. If real is double, nothing may be rounded. */
+/* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or that plus a bias (n), or c += alpha op(a) op(b). Sums are of `real`. If
+   real is double, nothing may be rounded. */
 typedef struct {
     Orientation op_a, op_b; /* a is stored (m,k) when PLAIN and (k,m) when TRANSPOSED, b likewise */
     size_t m, n, k;
     Operand a, b;
     bool accumulate;
     size_t ldc; /* the distance between rows of c */
-    real alpha;
+    real alpha; /* multiplies the product, neither c nor the bias */
     Triangle triangle;
     size_t diagonal;
     const real *bias; /* (n), added to each row, unless c is added to; NULL: there is none */
@@ -53,11 +53,11 @@ typedef struct {
    entries that are said to be zero must be zero. */
 void matmul_product(const Product *product, real *c);
 
-/* Many products may share a right operand, as all threads share a weight. It is then packed once, in the layout in
-   which the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
+/* Where many products share a right operand, as all threads share a weight, it is packed once, in the layout in which
+   the kernels read it. The sums keep their bits. OpenBLAS reads no packed operand.
 
-   matmul_packed_size returns the floats of memory for op(b) (k,n), packed, in an arena; 0 with OpenBLAS.
-   matmul_pack packs some columns of op(b), which is `real`, for products with these n, k, op_b and b. The
+   matmul_packed_size: returns the floats of memory for op(b) (k,n), packed, in an arena; 0 with OpenBLAS.
+   matmul_pack: packs some columns of op(b), which is `real`, for products with these n, k, op_b and b. The
    columns begin at a multiple of PACKED_COLUMNS, and end at one or at n; so threads can share them. */
 enum { PACKED_COLUMNS = 32 };
 size_t matmul_packed_size(size_t k, size_t n, bool rounds);

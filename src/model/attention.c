@@ -19,11 +19,11 @@ AttentionConfig attention_make(const Config *config) {
                          .constant_weights = !config->attention.score_gradient,
                          .qk_init_scale = config->model.qk_init_scale,
                          .qk_lr_scale = config->train.qk_lr_scale};
-    attention_set_step(&a, config, 0);
+    attention_set_divisor(&a, config, 0);
     return a;
 }
 
-void attention_set_step(AttentionConfig *a, const Config *config, size_t step) {
+void attention_set_divisor(AttentionConfig *a, const Config *config, size_t step) {
     a->divisor = divisor_value(config_divisor(config, step), a->D);
 }
 
@@ -167,7 +167,7 @@ static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s
     l->saved.pair_max[pair] = largest;
 }
 
-void attention_pairs(const AttentionArrays *l, Range pairs, real *scratch) {
+void attention_pairs_forward(const AttentionArrays *l, Range pairs, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_forward(l, pair, &s);
 }

@@ -1,15 +1,14 @@
 /* Causal multi-head attention (Vaswani et al. 2017, equation 1, and other ways to score). Three stages make the
    weights, each replaceable alone:
 
-       raw score       r_ij = q_i . k_j                      of a query and each key it sees (j <= i)
-       modification    s_ij = r_ij / divisor                 of a row of scores; also by its length, by a cap
+       raw score       s_ij = q_i . k_j / divisor            of a query and each key it sees (j <= i)
+       modification    nothing, unless it is asked for       of a row of scores, by its length or a cap
        normalization   p_i  = softmax(s_i)                   of a row of scores
-       output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
+       output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask, which the third stage applies
 
-   These are the default forms; docs/model.md has the others. The products of the first stage multiply by 1 / divisor
-   already. Only attention*.c knows how a model's scores are made, with two exceptions: src/plain/plain.c divides the
-   products and does nothing else to them, and lab/report/decoder.js repeats the three stages, since the page runs the
-   model in the browser, where its slider changes the divisor.
+   These are the default forms; docs/model.md has the others. Only attention*.c knows how a model's scores are made,
+   with two exceptions: src/plain/plain.c divides the products and does nothing else to them, and lab/report/decoder.js
+   repeats the three stages, since the page runs the model in the browser, where its slider changes the divisor.
 
    Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is
    skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. The forward pass keeps
@@ -45,8 +44,8 @@ typedef struct {
 static inline Form attention_form(const AttentionConfig *a) { return a->rounds ? FORM_ROUNDED : FORM_REAL; }
 /* Makes the attention that a config asks for, with the divisor of step 0. */
 AttentionConfig attention_make(const Config *config);
-/* Sets the divisor for a step (attention.switch_step). */
-void attention_set_step(AttentionConfig *attention, const Config *config, size_t step);
+/* Sets the divisor of a step: scale_divisor, or switch_divisor from switch_step on. */
+void attention_set_divisor(AttentionConfig *attention, const Config *config, size_t step);
 
 /* Widths of attention's input (queries, keys and values, each head by head) and of its output (head by head). SIZE_MAX
    when they do not fit. */
@@ -110,7 +109,7 @@ typedef struct {
 } AttentionArrays;
 
 /* Overwrites these pairs' parts of out and of saved. Plain: plain_attention_forward. */
-void attention_pairs(const AttentionArrays *layer, Range pairs, real *scratch);
+void attention_pairs_forward(const AttentionArrays *layer, Range pairs, real *scratch);
 
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij, in exact arithmetic do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,

@@ -125,7 +125,8 @@ static void clear_rows(real *x, size_t rows, size_t stride, size_t D) {
 /* The head's own v (D) of additive scores. */
 static const real *additive_v(const Head *h) { return h->layer->parameters[PARAMETER_V] + h->index * h->a->D; }
 
-/* The number that products of queries and keys are multiplied by. Plain, in plain_attention_forward, divides:
+/* Returns the number that products of queries and keys are multiplied by; head_of (attention.c) keeps it as
+   Head.multiplier. Plain, in plain_attention_forward, divides:
        const real score = dot(q + i * row, k + j * row, D) / divisor; */
 real attention_multiplier(const AttentionArrays *l, size_t head) {
     const real *learned = l->parameters[PARAMETER_MULTIPLIER];

@@ -64,7 +64,7 @@ static inline bool scores_read_reals(const AttentionConfig *a) {
 #define RMS_EPSILON 1e-6
 #define LAYER_EPSILON 1e-5
 
-/* --- Products of a tile (attention_products.c); alpha as in BLAS. */
+/* --- Products of a tile (attention_products.c); alpha multiplies the product. */
 
 /* panel (count, keys) = alpha x y^T, where key <= query; x (T,D) has a row per query, y (T,D) one per key. */
 void queries_by_keys(real *panel, const Head *h, const QueryTile *t, real alpha, Operand x, Operand y);
@@ -83,9 +83,9 @@ void panel_by_queries(real *y, size_t y_stride, const Head *h, const QueryTile *
 void prepare_qk(const Head *h, size_t rows, AttentionRounding *rounding);
 /* Computes the raw scores, where key <= query, times the multiplier. Those that stage 2 rounds are not multiplied. */
 void raw_scores_forward(real *panel, const Head *h, const QueryTile *t);
-/* Computes dq and dk of the scored queries and keys from ds, the gradient of what raw_scores_forward computes, zero
-   where key > query. Overwrites the tile's rows of dq; overwrites dk, or adds to it (`adds`). Adds to the partial
-   gradient of v. */
+/* Computes dq and dk of the scored queries and keys from ds, the gradient of the multiplied scores, zero where key >
+   query. It multiplies by the multiplier, also where stage 2 does so in the forward pass. Overwrites the tile's rows of
+   dq; overwrites dk, or adds to it (`adds`). Adds to the partial gradient of v. */
 void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, bool adds);
 /* After all tiles, where the multiplier is learned: computes its partial gradient from dq and dk, and with additive
    scores from the partial gradient of v, all unmultiplied so far. Then multiplies them. */
@@ -99,8 +99,8 @@ void qk_norm_backward(const HeadGradients *g, const Head *h);
 /* Modifies what raw_scores_forward computes, where key <= query, in place. `slope` NULL, or where there is a cap
    becomes a panel of its derivative. `rounding` NULL, or counts. */
 void score_mod_forward(real *panel, real *slope, const Head *h, const QueryTile *t, AttentionRounding *rounding);
-/* Turns ds, zero where key > query, from the gradient of the modified scores into the gradient of what
-   raw_scores_forward computes, in place. `slope` is what score_mod_forward left there. */
+/* Turns ds, zero where key > query, from the gradient of the modified scores into the gradient of the multiplied
+   scores, in place. `slope` is what score_mod_forward left there. */
 void score_mod_backward(real *ds, const real *slope, const Head *h, const QueryTile *t);
 
 /* --- Stage 3 (attention_softmax.c). */

@@ -42,7 +42,8 @@ static Operand gradient_from(const Activation *y, size_t row) { return operand_f
 static real *scratch_of(const Part *p) { return p->m->scratch + (size_t)omp_get_thread_num() * p->m->scratch_size; }
 
 /* Rows of an activation that may be kept in another form are computed a few at a time, so that they are still in a
-   cache when they are rounded. Returns how many from `row` on; all where `reals`, their array, is not NULL. */
+   cache when they are rounded. Returns how many from `row` on; all, so that a loop makes one turn, where `reals`, their
+   array, is not NULL. */
 static size_t rows_at_once(const Part *p, const real *reals, size_t row) {
     const size_t left = p->rows.end - row;
     return reals || left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
@@ -191,7 +192,7 @@ void linear_backward_weight(const Part *p, const Activation *x, const Activation
     real *bias = weight_gradient(p, role + 1, y->layer);
     const Range columns = columns_of(p, y->width, role >= LN_2_W);
     multiply_columns(p, weight_gradient(p, role, y->layer), activation_operand(x), gradient_operand(y), y->width,
-                     own_strip(p, role, y->layer), !begins(p));
+                     own_strip(p, role, y->layer), !is_first_slice(p));
     if (bias) operand_sum_rows(bias, gradient_from(y, p->shard_rows.begin), rows_of_shard(p), columns);
     operation_ended(p->m, __func__);
 }
@@ -206,7 +207,7 @@ static AttentionArrays attention_of(const Part *p, size_t layer) {
 
 void attention_forward(const Part *p, const Activation *att) {
     const AttentionArrays a = attention_of(p, att->layer);
-    attention_pairs(&a, p->pairs, scratch_of(p));
+    attention_pairs_forward(&a, p->pairs, scratch_of(p));
     operation_ended(p->m, __func__);
 }
 

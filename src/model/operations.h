@@ -1,7 +1,7 @@
 /* A thread's part of a batch, and the operations that it performs (operations.c). An operation NAME computes what
-   plain_NAME of src/plain/plain.c does, and the benchmark knows it by this name; hidden_* is a linear layer and its
-   activation function. transformer.c lists the operations in the order of the network. Included only by operations.c
-   and transformer.c. */
+   plain_NAME of src/plain/plain.c does, and the benchmark knows it by this name. NAME_backward is often two operations,
+   for the gradient of the input and of the weight; hidden_* is a linear layer and its activation function.
+   transformer.c lists the operations in the order of the network. Included only by operations.c and transformer.c. */
 #pragma once
 
 #include "model/transformer.h"
@@ -15,7 +15,7 @@ typedef struct {
     Range sequences;       /* of each shard: those in the slice, counted from the shard's first */
     size_t id, count;      /* the thread's number in its shard, and the shard's number of threads */
     real *gradients;       /* of parameters: its shard's, which these threads sum together */
-    size_t batch_row;      /* the row of the batch that is row 0 of the arrays */
+    size_t batch_row;      /* to be added to a row of the arrays that is its shard's, to get the row of the batch */
     Range shard_rows;      /* its shard's rows of the arrays, over which gradients of parameters are summed */
     Range rows;            /* the rows that it computes */
     Range pairs;           /* its (sequence, head) pairs */
@@ -23,7 +23,7 @@ typedef struct {
 } Part;
 
 /* Returns whether the slice is the first whose gradients are added up. */
-static inline bool begins(const Part *p) { return p->pass->zero_gradients && p->sequences.begin == 0; }
+static inline bool is_first_slice(const Part *p) { return p->pass->zero_gradients && p->sequences.begin == 0; }
 
 /* Returns the columns of a parameter's gradient that this thread computes, in whole cache lines. A narrow model has
    fewer lines than there may be threads. So of two gradients that are computed one after the other, the second one's

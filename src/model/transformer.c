@@ -127,7 +127,7 @@ static const Activation *final_output(const Model *m) {
 
 static void forward(const Part *p) {
     const Model *m = p->m;
-    operation_ended(m, "");
+    operations_begin(m);
     embedding_forward(p, &m->x);
     for (size_t l = 0; l < m->shape.L; l++)
         (m->shape.pre_norm ? pre_norm_forward : post_norm_forward)(p, &m->blocks[l], block_input(m, l));
@@ -153,7 +153,7 @@ static void zero_gradients(const Part *p) {
 static void backward(const Part *p) {
     const Model *m = p->m;
     const Activation *last = block_input(m, m->shape.L), *final = final_output(m);
-    if (begins(p)) zero_gradients(p);
+    if (is_first_slice(p)) zero_gradients(p);
     barrier(p); /* all gradients are zero before any thread adds to them */
     cross_entropy_backward(p);
     logits_backward_input(p, final);
@@ -191,10 +191,10 @@ Range pass_sequences(const Batch *batch, const Pass *pass) {
 
 static Range moved(Range range, size_t by) { return (Range){range.begin + by, range.end + by}; }
 
-/* Returns a thread's part of a slice, whose fields are set. `shard` is one of the pass's, counted from its first; in
-   the arrays one shard's sequences follow the other's. Each of the shard's `count` threads takes whole sequences. If
-   one of them would then have over an eighth more than its share, each takes rows instead. After cached positions, one
-   thread takes all rows, because they are too few to share. */
+/* Returns a thread's part of a slice: p, which has the fields of the slice, with those of the thread. `shard` is one of
+   the pass's, counted from its first; in the arrays one shard's sequences follow the other's. Each of the shard's
+   `count` threads takes whole sequences. If one of them would then have over an eighth more than its share, each takes
+   rows instead. After cached positions, one thread takes all rows, because they are too few to share. */
 static Part part_of(Part p, size_t shard, size_t id, size_t count) {
     const size_t T = p.batch->T, H = p.m->shape.attention.H, B = range_size(p.sequences), cached = p.pass->cached;
     const Range sequences = range_split(B, 1, id, count);
@@ -220,7 +220,7 @@ static void pack_in_parallel(Model *m) {
 #pragma omp parallel num_threads((int)m->threads)
     {
         const Part p = {.m = m, .id = (size_t)omp_get_thread_num(), .count = (size_t)omp_get_num_threads()};
-        operation_ended(m, "");
+        operations_begin(m);
         pack_weights(&p);
     }
 }
@@ -277,6 +277,7 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
         {
             const size_t thread = (size_t)omp_get_thread_num(), threads = (size_t)omp_get_num_threads();
             const size_t count = threads % shards == 0 ? threads / shards : 1;
+            /* one turn, unless each thread takes whole shards */
             for (size_t shard = thread / count; shard < shards; shard += threads) {
                 const Part p = part_of(slice, shard, thread % count, count);
                 forward(&p);

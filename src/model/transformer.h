@@ -93,10 +93,11 @@ typedef struct {
     void (*clock)(const char *operation); /* NULL, or for the benchmark: see operation_ended */
 } Model;
 
-/* Tells the clock, if there is one, that this thread has just ended the operation; "" at the start of what is timed. */
+/* Tell the clock, if there is one, that this thread begins what is timed, or has just ended an operation. */
 static inline void operation_ended(const Model *model, const char *operation) {
     if (model->clock) model->clock(operation);
 }
+static inline void operations_begin(const Model *model) { operation_ended(model, ""); }
 
 /* Makes the table of tensors and all arrays, in one arena; with `training` there are gradients. Parameters are zero
    until initialized or loaded. It writes nothing to them, so they take no pages yet. */

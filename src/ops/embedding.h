@@ -10,7 +10,8 @@
    plain_embedding_forward. */
 void embedding_rows(real *x, const int32_t *token, const real *wte, const real *wpe, size_t T, size_t C, Range rows);
 
-/* dL/dwte[v] = sum of dL/dx over the rows with token v; dL/dwpe[t] = sum over the sequences. Takes all rows, but only
-   some columns of each. Adds to dwte (V, C) and dwpe (T, C). Plain: plain_embedding_backward. */
+/* Adds to dwte (V, C) the sum of dL/dx over the rows of each token, and to dwpe (T, C) the sum over the sequences.
+   Takes all rows, but only the columns `of_tokens` for dwte and `of_positions` for dwpe. Plain:
+   plain_embedding_backward. */
 void embedding_rows_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t rows, size_t T,
                              size_t C, Range of_tokens, Range of_positions);

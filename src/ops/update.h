@@ -1,4 +1,4 @@
-/* The updates of parameters that change every number by itself: a function and a row of the table for each value of
+/* The updates that treat each number by itself: a function and a row of the table for each value of
    train.optimizer. train/optimizer.c calls them on ranges of the flat arrays, and updates Muon's whole matrices. */
 #pragma once
 
@@ -26,6 +26,6 @@ typedef struct {
     const char *name;       /* of `update`, for people */
     size_t moments;         /* of a tensor that `update` changes: 1 or 2 */
     UpdateFunction *update; /* of each number by itself */
-    bool muon;              /* the matrices of the blocks have one moment, and Muon updates them in place of `update` */
+    bool muon;              /* the matrices of the blocks have one moment, and Muon updates them instead of `update` */
 } OptimizerRow;
 extern const OptimizerRow OPTIMIZERS[];

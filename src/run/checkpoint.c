@@ -195,6 +195,6 @@ RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments
     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json");
     check_numbers(&file, &list);
     memory_release(mark);
-    attention_set_step(&model->shape.attention, &run->config, s.step);
+    attention_set_divisor(&model->shape.attention, &run->config, s.step);
     return s;
 }

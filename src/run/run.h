@@ -88,7 +88,7 @@ void description_config(const Json *d, const char *directory, Config *config, co
                         const char *const *overrides, size_t count);
 /* Adds an entry about this process to `resumed` of a run's or a sweep's run.json `d`, and returns it. */
 Json *description_resumed(Json *d, const char *command_line);
-/* Checks that `text`, of `path`, is what the run or sweep in `directory`, whose run.json is `d`, was trained on. */
+/* Checks that a run or a sweep was trained on `text`, read from `path`; d is the run.json of `directory`. */
 void description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text);
 /* Checks that the logs of a finished or diverged run are unchanged, by their hash in run.json. */
 void run_check_logs(const char *directory);

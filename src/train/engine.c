@@ -20,35 +20,36 @@ double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {
 }
 
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step) {
-    const size_t B = config->train.batch, T = engine->model->shape.T, batches = config->train.accumulate;
+    const size_t B = config->train.batch, T = engine->model->shape.T, accumulate = config->train.accumulate;
     const uint64_t seed = config->train.seed;
     const Batch batch = {engine->tokens, engine->targets, B, T};
     Shards *s = &engine->shards;
     double loss = 0, counted = 0;
     model_forget_scores(engine->model);
     for (size_t shard = 0; shard < s->own; shard += s->at_once) {
-        double sum = 0;
-        counted = 0;
-        for (size_t i = 0; i < batches && isfinite(sum); i++) {
-            const uint64_t number = (uint64_t)step * batches + i;
-            operation_ended(engine->model, "");
-            corpus_training_batch(corpus, seed, number, B, T, engine->tokens, engine->targets);
+        double last_loss = 0;
+        counted = 0; /* each turn counts the targets of the same batches */
+        for (size_t i = 0; i < accumulate && isfinite(last_loss); i++) {
+            const uint64_t micro_step = (uint64_t)step * accumulate + i;
+            operations_begin(engine->model);
+            corpus_training_batch(corpus, seed, micro_step, B, T, engine->tokens, engine->targets);
             operation_ended(engine->model, "corpus_training_batch");
             const Pass pass = {.training = true,
                                .seed = seed,
-                               .micro_step = number,
+                               .micro_step = micro_step,
                                .with_backward = true,
                                .zero_gradients = i == 0,
                                .same_parameters = shard > 0 || i > 0,
-                               .batch_weight = 1 / (double)batches,
+                               .batch_weight = 1 / (double)accumulate,
                                .batch_shards = config->train.shards,
                                .shards = {s->first + shard, s->first + shard + s->at_once},
                                .gradients = s->gradients,
                                .losses = s->losses};
-            sum = engine_pass(engine, &batch, &pass);
+            last_loss = engine_pass(engine, &batch, &pass);
             counted += (double)engine->model->targets;
         }
-        operation_ended(engine->model, "");
+        operations_begin(engine->model);
+        /* the last call returns the sum over all shards */
         loss = shards_end(s, shard, engine->model->score_max);
         engine->model->gradients = s->gradients[0];
         operation_ended(engine->model, "shards_end");
