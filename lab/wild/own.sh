@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains the ten models of this project that own.py measures, and one of them step by step, at a constant rate, so that a
-# shorter run is the beginning of a longer one. Minutes.
+# Trains the ten models of this project that own.py measures, and one of them step by step, at a constant rate after the
+# warm-up, so that a shorter run is the beginning of a longer one. Minutes.
 #     lab/wild/own.sh DIR [SEED]    the runs are written into DIR
 set -eu
 cd "$(dirname "$0")/../.."
