@@ -25,7 +25,7 @@ typedef struct {
     bool post, no_bias, untied, plain;
     ActivationFunction activation;
     double dropout;
-    ScaleDivisor divisor;
+    DivisorChoice divisor;
     Init init;
 } Case;
 

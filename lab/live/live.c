@@ -228,11 +228,11 @@ const double *live_baselines(Live *l) {
 
 /* --- what can be moved */
 
-ScaleDivisor live_checked_divisor(const Live *l, double divisor) {
+DivisorChoice live_checked_divisor(const Live *l, double divisor) {
     if (l->t.run.config.attention.scale_learned != LEARNED_NO)
         usage_error("this model learns its scale: its divisor cannot be moved");
     if (!(divisor >= SCALE_LEAST && divisor <= SCALE_MOST)) usage_error("a divisor is a number from " SCALE_RANGE);
-    return (ScaleDivisor){.mode = SCALE_NUMBER, .number = divisor};
+    return (DivisorChoice){.mode = SCALE_NUMBER, .number = divisor};
 }
 
 /* Notes what was moved; another move of the same at this step takes the place of the one before. */
@@ -251,7 +251,7 @@ bool live_is_one_switch(const Live *l) {
 void live_divide(Live *l, double divisor) {
     Trainer *t = &l->t;
     Config *c = &t->run.config;
-    const ScaleDivisor chosen = live_checked_divisor(l, divisor);
+    const DivisorChoice chosen = live_checked_divisor(l, divisor);
     const size_t step = t->state.step;
     live_take_back(l);
     const bool may_switch = step > 0 && (c->attention.switch_step == 0 || live_is_one_switch(l));

@@ -46,7 +46,7 @@ void live_take_back(Live *live);
 /* Returns whether switch_step and switch_divisor say all that was moved. */
 bool live_is_one_switch(const Live *live);
 /* Returns a divisor as a config has it, or raises an error. */
-ScaleDivisor live_checked_divisor(const Live *live, double divisor);
+DivisorChoice live_checked_divisor(const Live *live, double divisor);
 
 /* files.c. Returns a list of `count` elements with room for one more, where it is now. */
 void *live_longer(void *list, size_t count, size_t size);

@@ -36,23 +36,23 @@ void report_sort(const Sweep *s, size_t order[RUNS_MAX]) {
 
 /* Returns the divisor that decides a setting's style. A number that equals a named divisor for this d_k is drawn as
    that: 8 as √d_k where d_k is 64. */
-static ScaleDivisor named_divisor(const Config *config) {
+static DivisorChoice named_divisor(const Config *config) {
     static const ScaleMode named[] = {SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK};
     const size_t d_k = config->model.d_k;
-    const ScaleDivisor own = config->attention.scale_divisor;
+    const DivisorChoice own = config->attention.scale_divisor;
     for (size_t i = 0; own.mode == SCALE_NUMBER && i < sizeof named / sizeof *named; i++)
-        if (divisor_value((ScaleDivisor){named[i], 0}, d_k) == own.number) return (ScaleDivisor){named[i], 0};
+        if (divisor_value((DivisorChoice){named[i], 0}, d_k) == own.number) return (DivisorChoice){named[i], 0};
     return own;
 }
 
 Color report_style(const Sweep *s, size_t setting, double *dash) {
     static const double dashes[] = {0, 9, 4, 16, 2, 24};
-    const ScaleDivisor divisor = named_divisor(config_of(s, setting));
+    const DivisorChoice divisor = named_divisor(config_of(s, setting));
     size_t smaller = 0, before = 0;
     bool divisors_differ = s->setting_count == 1;
     char name[64];
     for (size_t g = 0; g < s->setting_count; g++) {
-        const ScaleDivisor other = named_divisor(config_of(s, g));
+        const DivisorChoice other = named_divisor(config_of(s, g));
         const bool same = other.mode == divisor.mode && (other.mode != SCALE_NUMBER || other.number == divisor.number);
         divisors_differ = divisors_differ || !same;
         before += g < setting && same;

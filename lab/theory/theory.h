@@ -16,8 +16,8 @@ void theory_normals(const Rng *rng, uint64_t first, size_t count, double *out);
 
 /* A way to score. */
 typedef struct {
-    const char *name;     /* "dot" */
-    ScaleDivisor divisor; /* what its scores are divided by */
+    const char *name;      /* "dot" */
+    DivisorChoice divisor; /* what its scores are divided by */
     AttentionConfig
         attention; /* what makes it another way than the dot product; the sizes and the divisor are not set */
 } TheoryScoring;

@@ -160,7 +160,7 @@ static void apply_override(Reader *reader, const char *override) {
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
 
 /* Stores d_model in a divisor sqrt_dmodel, so that divisor_value needs no config. */
-static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
+static void resolve_divisor(const Config *config, DivisorChoice *divisor) {
     if (divisor->mode == SCALE_SQRT_DMODEL) divisor->number = (double)config->model.d_model;
 }
 
@@ -181,7 +181,7 @@ static void derive_defaults(Config *config) {
         config->train.momentum = config->train.optimizer == OPTIMIZER_MUON ? 0.95 : 0.9;
     if (!is_given_at(config, KEY(attention.scale_divisor)))
         config->attention.scale_divisor =
-            (ScaleDivisor){.mode = config->attention.score == SCORE_ADDITIVE ? SCALE_NONE : SCALE_SQRT_DK};
+            (DivisorChoice){.mode = config->attention.score == SCORE_ADDITIVE ? SCALE_NONE : SCALE_SQRT_DK};
     if (!is_given_at(config, KEY(attention.switch_divisor)))
         config->attention.switch_divisor = config->attention.scale_divisor;
     resolve_divisor(config, &config->attention.scale_divisor);
@@ -291,7 +291,7 @@ void config_default_text(const Config *config, size_t key, char *out, size_t cap
     config_value_text(&copy, key, out, capacity);
 }
 
-ScaleDivisor config_divisor(const Config *config, size_t step) {
+DivisorChoice config_divisor_choice(const Config *config, size_t step) {
     const size_t from = config->attention.switch_step;
     return from > 0 && step >= from ? config->attention.switch_divisor : config->attention.scale_divisor;
 }

@@ -59,7 +59,7 @@ typedef struct {
         double dropout, qk_init_scale;
     } model;
     struct {
-        ScaleDivisor scale_divisor, switch_divisor;
+        DivisorChoice scale_divisor, switch_divisor;
         size_t switch_step; /* 0: never */
         Score score;
         QkNorm qk_norm;
@@ -110,7 +110,7 @@ void config_check_same(const Config *given, const char *path, const Config *trai
 void config_from_text(Config *config, const char *text, const char *name);
 
 /* Returns the divisor of the scores at a step: scale_divisor, and from switch_step on switch_divisor. */
-ScaleDivisor config_divisor(const Config *config, size_t step);
+DivisorChoice config_divisor_choice(const Config *config, size_t step);
 /* Returns what a run predicts, in the singular: "character" or "answer". A loss is the mean over these. */
 const char *config_target(const Config *config);
 

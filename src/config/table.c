@@ -180,7 +180,7 @@ void config_value_text(const Config *config, size_t key, char *out, size_t capac
 void config_scores_title(const Config *config, size_t step, char *out, size_t capacity) {
     const char *between = " (";
     char value[CONFIG_VALUE_MAX];
-    scale_title(config_divisor(config, step), config->model.d_k, value, sizeof value);
+    scale_title(config_divisor_choice(config, step), config->model.d_k, value, sizeof value);
     snprintf(out, capacity, "Scores divided by %s", value);
     for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++) {
         if (strcmp(key->section, "attention") != 0 || key->kind == KIND_SCALE || key->kind == KIND_INTEGER) continue;

@@ -22,7 +22,7 @@ typedef struct {
     const char *section, *name, *full; /* full: "section.name" */
     Kind kind;
     size_t offset;              /* of its member in Config, whose type is, in the order of the kinds,
-                                   char[CONFIG_TEXT_MAX], size_t, double, an enum, ScaleDivisor */
+                                   char[CONFIG_TEXT_MAX], size_t, double, an enum, DivisorChoice */
     size_t least, most;         /* KIND_INTEGER: the range; KIND_TEXT: the range of its length in bytes */
     double low, high;           /* KIND_NUMBER: the range */
     bool above_low, below_high; /* the range excludes that end */

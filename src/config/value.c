@@ -176,6 +176,6 @@ void value_text(const Key *key, const void *member, char *out, size_t capacity) 
     case KIND_INTEGER: write_integer(key, *(const size_t *)member, out, capacity); break;
     case KIND_NUMBER: text_number(*(const double *)member, out, capacity); break;
     case KIND_CHOICE: snprintf(out, capacity, "%s", key->choices[*(const int *)member]); break;
-    case KIND_SCALE: scale_text(*(const ScaleDivisor *)member, out, capacity); break;
+    case KIND_SCALE: scale_text(*(const DivisorChoice *)member, out, capacity); break;
     }
 }

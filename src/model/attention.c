@@ -24,7 +24,7 @@ AttentionConfig attention_make(const Config *config) {
 }
 
 void attention_set_divisor(AttentionConfig *a, const Config *config, size_t step) {
-    a->divisor = divisor_value(config_divisor(config, step), a->D);
+    a->divisor = divisor_value(config_divisor_choice(config, step), a->D);
 }
 
 ParameterShape attention_parameter(const AttentionConfig *a, AttentionParameter parameter) {

@@ -130,7 +130,7 @@ static void plain_linear_backward(real *dx, const real *dy, const real *x, Param
 /* --- Attention (Vaswani et al. 2017, equation 1), for each head:
        s_ij = q_i . k_j / divisor for the keys j <= i,   p_i = softmax(s_i),   o_i = sum_j p_ij v_j
        qkv (T,3HD): the queries of all heads, then their keys, then their values; p (H,T,T); out (T,HD), head by head.
-       config_divisor and divisor_value (src/config) give the divisor. */
+       config_divisor_choice and divisor_value (src/config) give the divisor. */
 
 static void plain_attention_forward(real *out, real *p, const real *qkv, size_t T, size_t H, size_t D, real divisor) {
     const size_t row = 3 * H * D; /* distance of the rows of two positions */
