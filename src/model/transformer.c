@@ -171,48 +171,51 @@ static void backward(const Part *p) {
 
 /* Returns the sequences of a shard that a slice has at most. As many shards as may be computed at the same time fit
    into the arrays. The number of threads does not count, because the size determines the order of sums. */
-static size_t slice_size(const ModelShape *shape, size_t batch_shards) {
+static size_t shard_slice_size(const ModelShape *shape, size_t batch_shards) {
     const size_t all = model_slice_size(shape, 0);
     const size_t shards = batch_shards < SHARDS_AT_ONCE_MAX ? batch_shards : SHARDS_AT_ONCE_MAX;
     return all < shards ? 1 : all / shards;
 }
 
 size_t model_shards_at_once(const Model *m, size_t batch_shards) {
-    const size_t size = slice_size(&m->shape, batch_shards), most = model_slice_size(&m->shape, 0);
+    const size_t size = shard_slice_size(&m->shape, batch_shards), most = model_slice_size(&m->shape, 0);
     size_t count = 1;
     while (2 * count <= SHARDS_AT_ONCE_MAX && m->threads % (2 * count) == 0 && 2 * count * size <= most) count *= 2;
     return count;
 }
 
 Range pass_sequences(const Batch *batch, const Pass *pass) {
-    const size_t B = batch->B / (pass->batch_shards ? pass->batch_shards : 1);
-    return pass->batch_shards ? (Range){pass->shards.begin * B, pass->shards.end * B} : (Range){0, B};
+    const size_t in_shard = batch->B / (pass->batch_shards ? pass->batch_shards : 1);
+    return pass->batch_shards ? (Range){pass->shards.begin * in_shard, pass->shards.end * in_shard}
+                              : (Range){0, in_shard};
 }
 
 static Range moved(Range range, size_t by) { return (Range){range.begin + by, range.end + by}; }
 
-/* Returns a thread's part of a slice: p, which has the fields of the slice, with those of the thread. `shard` is one of
-   the pass's, counted from its first; in the arrays one shard's sequences follow the other's. Each of the shard's
-   `count` threads takes whole sequences. If one of them would then have over an eighth more than its share, each takes
-   rows instead. After cached positions, one thread takes all rows, because they are too few to share. */
+/* Returns a thread's part of a slice, which has `in_slice` sequences of each shard: p, which has the fields of the
+   slice, with those of the thread. `shard` is one of the pass's, counted from its first; in the arrays one shard's
+   sequences follow the other's. Each of the shard's `count` threads takes whole sequences. If one of them would then
+   have over an eighth more than its share, each takes rows instead. After cached positions, one thread takes all rows,
+   because they are too few to share. */
 static Part part_of(Part p, size_t shard, size_t id, size_t count) {
-    const size_t T = p.batch->T, H = p.m->shape.attention.H, B = range_size(p.sequences), cached = p.pass->cached;
-    const Range sequences = range_split(B, 1, id, count);
-    const size_t shard_size = p.batch->B / p.pass->batch_shards, row = shard * B * T;
+    const size_t T = p.batch->T, H = p.m->shape.attention.H, in_slice = range_size(p.sequences),
+                 cached = p.pass->cached;
+    const Range sequences = range_split(in_slice, 1, id, count);
+    const size_t in_shard = p.batch->B / p.pass->batch_shards, row = shard * in_slice * T;
     p.id = id;
     p.count = count;
     p.gradients = p.pass->gradients[shard];
-    p.batch_row = ((p.pass->shards.begin + shard) * shard_size + p.sequences.begin) * T - row;
-    p.shard_rows = (Range){row, row + B * T};
-    p.splits_sequences = 8 * count * range_size(range_split(B, 1, 0, count)) > 9 * B;
+    p.batch_row = ((p.pass->shards.begin + shard) * in_shard + p.sequences.begin) * T - row;
+    p.shard_rows = (Range){row, row + in_slice * T};
+    p.splits_sequences = 8 * count * range_size(range_split(in_slice, 1, 0, count)) > 9 * in_slice;
     p.rows = (Range){sequences.begin * T, sequences.end * T - cached};
     p.pairs = (Range){sequences.begin * H, sequences.end * H};
     if (p.splits_sequences) {
-        p.rows = range_split(B * T - cached, 1, id, count);
-        p.pairs = range_split(B * H, 1, id, count);
+        p.rows = range_split(in_slice * T - cached, 1, id, count);
+        p.pairs = range_split(in_slice * H, 1, id, count);
     }
     p.rows = moved(p.rows, row + cached);
-    p.pairs = moved(p.pairs, shard * B * H);
+    p.pairs = moved(p.pairs, shard * in_slice * H);
     return p;
 }
 
@@ -263,8 +266,8 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
         own.gradients = &m->gradients;
         if (pass->zero_gradients || !pass->with_backward) model_forget_scores(m);
     }
-    const size_t shards = range_size(own.shards), B = batch->B / own.batch_shards;
-    const size_t size = slice_size(&m->shape, own.batch_shards), slices = (B + size - 1) / size;
+    const size_t shards = range_size(own.shards), in_shard = batch->B / own.batch_shards;
+    const size_t size = shard_slice_size(&m->shape, own.batch_shards), slices = (in_shard + size - 1) / size;
     double losses[SHARDS_AT_ONCE_MAX] = {0}, sum = 0;
     Part slice = {.m = m, .batch = batch, .pass = &own};
     m->targets = batch_targets(batch);
@@ -272,7 +275,7 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
     if (pass->with_backward) slice.loss_weight = (real)(pass->batch_weight / (double)m->targets);
     if (!pass->same_parameters) pack_in_parallel(m);
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
-        slice.sequences = range_split(B, 1, i, slices);
+        slice.sequences = range_split(in_shard, 1, i, slices);
 #pragma omp parallel num_threads(pass->cached > 0 ? 1 : (int)m->threads)
         {
             const size_t thread = (size_t)omp_get_thread_num(), threads = (size_t)omp_get_num_threads();
