@@ -49,7 +49,7 @@ void gradcheck_make(GradientCheck *check);
 
 /* Checks the next row, in the order of the tensors. Returns false after the last one, or after a caught signal. Every
    entry of a row is compared or, where there are more than `entries`, a sample drawn by the seed, the largest among
-   them. A row that fails is no error. The parameters are the same afterwards. */
+   them. A row that fails raises no error. The parameters are the same afterwards. */
 bool gradcheck_next(GradientCheck *check, GradientRow *row);
 
 /* Initializes the parameters, then adds .3 N(0,1) to tensors of one dimension, since gains of 1 and biases of 0

@@ -148,7 +148,7 @@ static inline bool is_to_train(const SweepRun *run) {
 /* --- plan.c */
 
 /* Makes runs and settings from the sweep's `config` and `axes`. Refuses a config without [sweep], too many
-   combinations, and a combination that is no valid config. */
+   combinations, and a combination that is not a valid config. */
 void sweep_plan(Sweep *sweep);
 /* Returns the name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the
    short name is also that of another swept key or of a column of summary.csv. */
