@@ -203,7 +203,7 @@ mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer 
     shards='--set train.batch=4 --set train.shards=4 --threads 1' parallel='--set train.batch=4 --set train.shards=4 --threads 2'
     mutant 'shards: a sum that waited is forgotten' src/ranks/shards.c '/^double shards_end/,/^}/s/^        add(/        if (level) add(/' $shards
     mutant 'shards: a sum waits where another does' src/ranks/shards.c 's/held = &s->held\[level\]/held = \&s->held[0]/' $shards
-    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)m->targets)|/ (double)B)|' $shards
+    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)m->targets)|/ (double)in_shard)|' $shards
     mutant 'shards at once: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $parallel
     file=src/model/operations.c
     mutant 'shards at once: weights by rows of another' $file \
