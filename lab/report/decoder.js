@@ -70,8 +70,9 @@ function make_model(run) {
     }
     const m = {W, how: scoring_of(run.keys), L: size("layers"), T: size("context"), C: size("d_model"),
         H: size("heads"), D: size("d_k"), V: vocabulary.length, pre_norm: run.keys["model.norm"] === "pre",
-        activation: activation_of(run.keys["model.activation"]), parameters: all.length,
+        activation: activations[run.keys["model.activation"]], parameters: all.length,
         sink: run.keys["attention.sink"] === "none" ? -Infinity : 0, multiplier: Math.fround(run.model.multiplier)};
+    must(m.activation, `the activation function ${run.keys["model.activation"]}: add it to activations in decoder.js`);
     m.ids = new Map(vocabulary.map((character, id) => [String.fromCodePoint(character), id]));
     m.characters = [...m.ids.keys()];
     if (run.trains) return m;
@@ -160,18 +161,13 @@ const residual = (x, branch) => x.map((v, i) => v + branch[i]);
 const activations = {
     gelu: v => v / 2 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (v + .044715 * v * v * v))),
     relu: v => v <= 0 ? 0 : v};
-function activation_of(name) {
-    must(name in activations, `the activation function ${name}: add it to \`activations\` in lab/report/decoder.js`);
-    return activations[name];
-}
 /* plain_cross_entropy_forward, of one position */
 function cross_entropy(logits, target) {
     const most = logits.reduce((a, b) => Math.max(a, b));
     return most + Math.log(logits.reduce((sum, v) => sum + Math.exp(v - most), 0)) - logits[target];
 }
 
-/* --- Attention of one head: queries and keys as they are scored, raw scores, the output of one query */
-/* prepare_qk (attention_scores.c) */
+/* --- Attention of one head: queries and keys as they are scored (prepare_qk), raw scores, the output of one query */
 function prepared(x, gain, {norm, format}) {
     if (norm === "none" && !format) return x;
     const n = x.length, mean = norm === "layer" ? x.reduce((a, b) => a + b, 0) / n : 0;
