@@ -20,9 +20,9 @@
 enum { STEPS_MIN = 3, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
 static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
 
-/* The work of one kind in a step: what is done by the functions whose names begin so. The bytes are the sizes that the
-   arrays which it reads and writes have in fp32. Both are 0 where the work is not of a known size: waiting, drawing the
-   batch, what the config does not have. */
+/* The work of one kind in a step: what is done by the functions whose names begin so, unless an earlier row has them.
+   The bytes are the sizes that the arrays which it reads and writes have in fp32. Both are 0 where the work is not of a
+   known size: waiting, drawing the batch, what the config does not have. */
 typedef struct {
     const char *functions, *name;
     double flops, bytes;

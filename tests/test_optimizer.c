@@ -190,9 +190,9 @@ static double error_of(real *x, size_t m, size_t n, bool bf16) {
 }
 
 typedef enum { RANDOM, COLUMN_DECADES, ROW_DECADES, REPEATED_ROWS, REPEATED_COLUMN, ZERO_ROWS, KINDS } Kind;
-/* Returns a random matrix (m,n) of this rank; of full rank, whose columns from the fifth on or whose rows have smaller
-   and smaller sizes, down to 1e-4; or whose first `rank` rows are repeated, its first column, or its other rows zero.
- */
+/* Returns a random matrix (m,n) of this rank; or of full rank, whose columns from the fifth on or whose rows have
+   smaller and smaller sizes, down to 1e-4; or whose first `rank` rows are repeated, its first column, or its other rows
+   zero. */
 static real *matrix_of_kind(Kind kind, size_t m, size_t n, size_t rank) {
     real *x = matrix_of(m, n, kind == RANDOM ? rank : m);
     for (size_t i = 0; i < m * n; i++) {

@@ -81,8 +81,7 @@ static void order_of_lines(void) {
     assert_true(moved > 8);
 }
 
-/* A run whose directory is a link to another is refused by its command and by the sweep, and nothing is written there.
- */
+/* A run whose directory is a link to another is refused by its command and by the sweep, which write nothing there. */
 static void linked_run(void) {
     CONFIGURE(FOUR);
     prepare("sweep");

@@ -270,8 +270,7 @@ static void same_comparison(Live *live, const char *const *runs, size_t count) {
     assert_string_equal(said, js_as_text(js_get(page, "why")));
 }
 
-/* Runs of several models are compared as a report compares their directories. One that has not finished is in no mean.
- */
+/* Runs of several models are compared as a report compares their directories, without one that has not finished. */
 static void models_are_compared(void) {
     static const char *const RUNS[] = {"scaled", "undivided", "steered", "paused"};
     static const char *const MORE[] = {"", "[attention]\nscale_divisor = none\n", "[eval]\nbatches = 3\n",

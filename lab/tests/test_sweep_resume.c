@@ -91,8 +91,7 @@ static void full_at_birth(void) {
     assert_same_sweep("straight", "sweep");
 }
 
-/* A sweep is resumed with the config and text it began with, by one process. Nothing is written before that is known.
- */
+/* A sweep is resumed with the config and text it began with, by one process, and nothing is written before. */
 static void changes_are_refused(void) {
     CONFIGURE(FOUR);
     sweep_failing("sweep", false);

@@ -145,8 +145,8 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
 
 /* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), from which the processor's
    tiles can be loaded; depth is a multiple of LANES. It transposes whole blocks, so it also writes rows beyond the last
-   one, which are not used. Takes 16 elements of k of all tiles, then the next 16, since A is in memory in that order.
-   */
+   one, which are not used. Takes 16 elements of k of all tiles, then the next 16, in the order in which A is in
+   memory. */
 static TARGET void NAME(pack_a_rows)(const Product *o, size_t first, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
     const size_t depth = NAME(depth_of)(steps), top = tile_row(tiles, from);

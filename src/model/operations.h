@@ -15,7 +15,7 @@ typedef struct {
     Range sequences;       /* of each shard: those in the slice, counted from the shard's first */
     size_t id, count;      /* the thread's number in its shard, and the shard's number of threads */
     real *gradients;       /* of parameters: its shard's, which these threads sum together */
-    size_t batch_row;      /* to be added to a row of the arrays that is its shard's, to get the row of the batch */
+    size_t batch_row;      /* Batch row minus array row, of the rows of its shard. */
     Range shard_rows;      /* its shard's rows of the arrays, over which gradients of parameters are summed */
     Range rows;            /* the rows that it computes */
     Range pairs;           /* its (sequence, head) pairs */
@@ -78,7 +78,7 @@ void dropout_backward(const Part *p, const Activation *x, const Activation *y, D
 
 /* The gradients of parameters, summed over all rows of the shard, for this thread's tile of the parameters: call these
    operations after a barrier. Each adds to the parameters' gradients, except that linear_backward_weight overwrites the
-   weight's if the slice begins, and adds to the bias's. */
+   weight's in the first slice, and adds to the bias's. */
 void logits_backward_weight(const Part *p, const Activation *x);
 void layernorm_backward_weight(const Part *p, const Activation *x, const LayerNorm *ln, TensorRole role);
 void linear_backward_weight(const Part *p, const Activation *x, const Activation *y, TensorRole role);
