@@ -39,20 +39,27 @@ static inline __attribute__((always_inline)) void fill_up(real *row, size_t n) {
     lanes_store(row + whole_lanes(n) - LANES, last_lanes(row, n, 0));
 }
 
+/* Goes through all rows in each of three loops, since the steps of a single row wait for each other. */
 MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, const real *sink, const QueryTile *t) {
     real largest = -(real)INFINITY;
     bool finite = true;
     for (size_t r = 0; r < t->count; r++) {
-        const size_t visible = t->first + r + 1, whole = whole_lanes(visible);
-        real *row = panel + r * t->stride;
-        row_max[r] = lanes_maximum(row, visible);
+        row_max[r] = lanes_maximum(panel + r * t->stride, t->first + r + 1);
         largest = row_max[r] > largest ? row_max[r] : largest;
         if (sink && *sink > row_max[r]) row_max[r] = *sink;
+    }
+    for (size_t r = 0; r < t->count; r++) {
+        const size_t visible = t->first + r + 1, whole = whole_lanes(visible);
+        real *row = panel + r * t->stride;
         lanes_exponentials(row, row, whole, row_max[r]); /* also what is beyond the visible keys, whatever it is */
         fill_up(row, visible);
         row_sum[r] = lanes_total(row, whole);
         if (sink) row_sum[r] += exp_real(*sink - row_max[r]);
         finite = finite && row_sum[r] < (real)INFINITY;
+    }
+    for (size_t r = 0; r < t->count; r++) {
+        const size_t whole = whole_lanes(t->first + r + 1);
+        real *row = panel + r * t->stride;
         const real factor = 1 / row_sum[r];
         for (size_t j = 0; j < whole; j += LANES) lanes_multiply(row + j, factor);
         clear(row, whole, t->stride);

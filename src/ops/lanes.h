@@ -24,7 +24,7 @@ static inline __attribute__((always_inline)) float exp_real(float x) {
     union {
         float value;
         uint32_t bits;
-    } shifted = {.value = x * 0x1.715476p0f + round}, scale;
+    } shifted = {.value = x * 0x1.715476p0f + round}, scale, e;
     float n = shifted.value - round;
     float r = x - n * 0.693359375f + n * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -36,10 +36,12 @@ static inline __attribute__((always_inline)) float exp_real(float x) {
     p = p * (r * r) + r + 1.0f;
     /* 2^(n-1), then times 2: a float's exponent ends below 2^128. */
     scale.bits = (shifted.bits - 0x4B400000 + 126) << 23;
-    float e = p * scale.value * 2.0f;
-    /* Beyond these bounds the exponent has overflowed. If x is a NaN, so is e, and both comparisons are false. */
-    e = x >= 88.73f ? INFINITY : e;
-    return x < EXP_LEAST ? 0.0f : e;
+    e.value = p * scale.value * 2.0f;
+    /* Beyond these bounds the exponent has overflowed. If x is a NaN, so is e, and both comparisons are false. Selects
+       by masks: from conditions gcc would also select between all that is computed from e later. */
+    const uint32_t is_over = -(uint32_t)(x >= 88.73f), is_enough = (uint32_t)(x < EXP_LEAST) - 1;
+    e.bits = ((e.bits & ~is_over) | (0x7f800000 & is_over)) & is_enough;
+    return e.value;
 }
 
 /* tanh(x), likewise within 3 units in the last place: the polynomial of Cephes' tanhf below .625, where the other form
