@@ -25,7 +25,8 @@ enum {
     BLOCK_PACKED = 10, /* where A is transposed, so that its tiles stay in the second-level cache once packed */
     BLOCK_AMX = 6,     /* the same with AMX, which otherwise takes 1 */
     LINE = 16,         /* floats of a cache line */
-    PACK_A = 128,      /* steps from which on a transposed A of floats is packed, too */
+    IN_PLACE = 128,    /* steps below which a transposed A of floats, and a plain B beside it, are read in place */
+    HEAD = 64,         /* floats that are prefetched of a row of A: the processor notices, and fetches what follows */
     AHEAD = 6,         /* rows by which packing prefetches, because another core may have written them */
     TOGETHER = 16,     /* elements of k of a plain B that are packed at a time, while the next are prefetched */
     TILE_ROWS = 12,    /* rows of the largest tile, except AMX's */
@@ -48,6 +49,7 @@ typedef struct {
     const float *a;   /* A, packed or not, from row `origin` on */
     size_t row, step; /* the distances between its rows and between its steps, in elements */
     size_t origin;
+    size_t b_stride; /* where B is read in place: the distance between its steps; otherwise 0 */
 } Piece;
 
 /* Returns where the piece begins in the panel of this width that begins with column j. */

@@ -83,8 +83,9 @@ static inline __attribute__((always_inline)) TARGET void NAME(store_sums)(float 
    but not used. If alpha is 1, whole tiles of the processor are loaded from C and stored there, and two vectors of a
    bias are loaded in place. Everything else is copied. */
 static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
-                                  size_t step, const float *b, Start start, float *c, size_t ldc) {
+                                  size_t step, const float *b, size_t b_step, Start start, float *c, size_t ldc) {
     (void)step;
+    (void)b_step;
     float copy[ROWS][VECTORS * LANES] __attribute__((aligned(64)));
     const size_t a_stride = row * sizeof *a, b_stride = LANES * sizeof *b, tile = GRAIN * LANES;
     const size_t copy_stride = sizeof copy[0] / sizeof copy[0][0];
@@ -158,18 +159,20 @@ static inline __attribute__((always_inline)) TARGET NAME(vec)
 #endif
 }
 
-/* Computes C (rows, vectors) = start + alpha A B. A (rows, k) has `row` and `step` between its entries; B is a packed
-   panel (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. */
+/* Computes C (rows, vectors) = start + alpha A B. A (rows, k) has `row` and `step` between its entries; the rows of B
+   (k, vectors) are `b_step` apart. Each entry of C is one sum over k, first to last, whatever the shape of the tile. */
 static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows, size_t vectors, size_t k, float alpha,
                                                                     const float *a, size_t row, size_t step,
-                                                                    const float *b, Start start, float *c, size_t ldc) {
+                                                                    const float *b, size_t b_step, Start start,
+                                                                    float *c, size_t ldc) {
     NAME(vec) sum[ROWS][VECTORS];
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++) sum[i][v] = (NAME(vec)){0};
-    for (size_t i = 0; i < rows; i++) prefetch_to_write(c + i * ldc, vectors * LANES * sizeof *c);
+    for (size_t i = rows; i < 2 * rows; i++) /* the rows below, which are the next tile's */
+        prefetch_to_write(c + i * ldc, vectors * LANES * sizeof *c);
     for (size_t p = 0; p < k; p++) {
         NAME(vec) right[VECTORS];
-        for (size_t v = 0; v < vectors; v++) right[v] = *(const NAME(vec) *)(b + (p * vectors + v) * LANES);
+        for (size_t v = 0; v < vectors; v++) right[v] = *(const NAME(unaligned) *)(b + p * b_step + v * LANES);
         UNROLLED
         for (size_t i = 0; i < rows; i++) {
             NAME(vec) left = NAME(broadcast)(a + i * row + p * step);
@@ -181,15 +184,16 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
             NAME(store)(c + i * ldc + v * LANES, start_at(start, i, v * LANES), sum[i][v], alpha);
 }
 
-/* Calls `tile` with constants for the numbers of rows and vectors and for one distance, so that its loops unroll. */
+/* Calls `tile` with constants for the numbers of rows and vectors and for one or two distances, so that its loops
+   unroll and need few registers. Unless `row` is 1, B is a packed panel. */
 static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
-                                  size_t step, const float *b, Start start, float *c, size_t ldc) {
+                                  size_t step, const float *b, size_t b_step, Start start, float *c, size_t ldc) {
 #define CASE(n)                                                                                                        \
     case n:                                                                                                            \
-        if (row == 1 && vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, 1, step, b, start, c, ldc);            \
-        else if (row == 1) NAME(tile)(n, 1, k, alpha, a, 1, step, b, start, c, ldc);                                   \
-        else if (vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, row, 1, b, start, c, ldc);                    \
-        else NAME(tile)(n, 1, k, alpha, a, row, 1, b, start, c, ldc);                                                  \
+        if (row == 1 && vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, 1, step, b, b_step, start, c, ldc);    \
+        else if (row == 1) NAME(tile)(n, 1, k, alpha, a, 1, step, b, b_step, start, c, ldc);                           \
+        else if (vectors == 1) NAME(tile)(n, 1, k, alpha, a, row, 1, b, LANES, start, c, ldc);                         \
+        else NAME(tile)(n, VECTORS, k, alpha, a, row, 1, b, (size_t)VECTORS * LANES, start, c, ldc);                   \
         break;
     switch (rows) {
         /* clang-format off */
@@ -233,9 +237,10 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             for (size_t i = 0; next && i < share; i += LINE) __builtin_prefetch(next + (t - from) * share + i, 0, 2);
             if (KIND != TILES_BF16 && j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
                 for (size_t i = rows; i < 2 * rows && row + i < o->m; i++)
-                    prefetch(a + i * piece->row, piece->depth * sizeof *a);
+                    prefetch(a + i * piece->row, (piece->depth < HEAD ? piece->depth : HEAD) * sizeof *a);
             a += k.begin * piece->step;
-            const float *b = piece->panels + panel_at(piece, j, width) + k.begin * width;
+            const size_t b_step = piece->b_stride ? piece->b_stride : width;
+            const float *b = piece->panels + panel_at(piece, j, width) + k.begin * b_step;
             float *out = c + (row - top) * ldc + j;
             Start start = {o->bias ? o->bias + column + j : NULL, 0};
             if (piece->accumulate) start = (Start){out, ldc};
@@ -250,8 +255,8 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
                 j + wide < columns) /* the tile to its right, which is one of the next */
                 for (size_t i = 0; i < rows; i++) prefetch_to_write(out + wide + i * ldc, wide * sizeof *out);
             NAME(any_tile)
-            (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, start, is_part ? whole : out,
-             is_part ? width : ldc);
+            (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, b_step, start,
+             is_part ? whole : out, is_part ? width : ldc);
             for (size_t i = 0; is_part && i < rows; i++)
                 for (size_t x = 0; x < left; x++) out[i * ldc + x] = whole[i * width + x];
         }
@@ -288,7 +293,7 @@ static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *ti
     const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && KIND != TILES_BF16,
                bf16 = NAME(is_bf16)(o->a);
     const size_t top = tile_row(tiles, from), rows = tile_row(tiles, to) - top;
-    piece.packed = transposed ? EACH == 2 || piece.depth >= PACK_A : EACH == 2 && !bf16;
+    piece.packed = transposed ? EACH == 2 || piece.depth >= IN_PLACE : EACH == 2 && !bf16;
     if (piece.packed) {
         piece.a = copy;
         piece.origin = top;
@@ -310,15 +315,22 @@ static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
     const Tiles tiles = tiles_make(o->m, ROWS, KIND != TILES_BF16);
     const size_t block_packed = KIND == TILES_BF16 ? BLOCK_AMX : BLOCK_PACKED,
                  block_plain = KIND == TILES_BF16 ? 1 : BLOCK;
-    const size_t block = o->op_a == TRANSPOSED ? block_packed : block_plain;
-    const bool ready = o->b.form == FORM_PACKED;
+    const size_t block = o->op_a == TRANSPOSED ? block_packed : block_plain, wide = (size_t)VECTORS * LANES;
+    const bool ready = o->b.form == FORM_PACKED, is_short = KIND == FLOATS && o->k < IN_PLACE;
+    const bool in_place = is_short && !ready && o->op_a == TRANSPOSED && o->op_b == PLAIN && o->n % wide == 0;
     NAME(begin)();
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
         const float *own = ready ? (const float *)o->b.rows + column * NAME(depth_of)(o->k) : panels;
         for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
-            const Piece piece = NAME(piece)(o, first, ready, own);
-            if (!ready) NAME(pack_b)(o, &piece, column, columns, panels);
+            Piece piece = NAME(piece)(o, first, ready, own);
+            if (in_place) {
+                piece.panels = NAME(stored)(o->b, first, column);
+                piece.panel_depth = 1;
+                piece.b_stride = o->b.stride;
+            } else if (!ready) {
+                NAME(pack_b)(o, &piece, column, columns, panels);
+            }
             for (size_t t = 0; t < tiles.count; t += block) {
                 float *out = c + tile_row(&tiles, t) * o->ldc + column;
                 const size_t to = tiles_end(&tiles, t, block);
