@@ -10,7 +10,7 @@
 
 typedef enum { SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK, SCALE_SQRT_DMODEL, SCALE_NUMBER } ScaleMode;
 
-/* What a config says of the divisor; divisor_value makes the number of it. */
+/* Holds what a config says of the divisor, from which divisor_value computes it. */
 typedef struct {
     ScaleMode mode;
     double number; /* SCALE_NUMBER: the divisor, SCALE_LEAST to SCALE_MOST; SCALE_SQRT_DMODEL: d_model */

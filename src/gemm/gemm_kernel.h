@@ -310,21 +310,26 @@ static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *ti
     NAME(block)(o, &piece, tiles, from, to, column, columns, c);
 }
 
+/* Returns whether B is read in place: beside a transposed A of few steps, if all its panels are whole. */
+static inline bool NAME(is_b_in_place)(const Product *o) {
+    const bool is_plain = KIND == FLOATS && o->b.form == FORM_REAL && o->op_b == PLAIN;
+    return is_plain && o->op_a == TRANSPOSED && o->k < IN_PLACE && o->n % ((size_t)VECTORS * LANES) == 0;
+}
+
 static TARGET void NAME(gemm)(const Product *o, float *c, float *panels) {
     float *copy = panels + DEPTH * COLUMNS;
     const Tiles tiles = tiles_make(o->m, ROWS, KIND != TILES_BF16);
     const size_t block_packed = KIND == TILES_BF16 ? BLOCK_AMX : BLOCK_PACKED,
                  block_plain = KIND == TILES_BF16 ? 1 : BLOCK;
-    const size_t block = o->op_a == TRANSPOSED ? block_packed : block_plain, wide = (size_t)VECTORS * LANES;
-    const bool ready = o->b.form == FORM_PACKED, is_short = KIND == FLOATS && o->k < IN_PLACE;
-    const bool in_place = is_short && !ready && o->op_a == TRANSPOSED && o->op_b == PLAIN && o->n % wide == 0;
+    const size_t block = o->op_a == TRANSPOSED ? block_packed : block_plain;
+    const bool ready = o->b.form == FORM_PACKED;
     NAME(begin)();
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
         const float *own = ready ? (const float *)o->b.rows + column * NAME(depth_of)(o->k) : panels;
         for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
             Piece piece = NAME(piece)(o, first, ready, own);
-            if (in_place) {
+            if (NAME(is_b_in_place)(o)) {
                 piece.panels = NAME(stored)(o->b, first, column);
                 piece.panel_depth = 1;
                 piece.b_stride = o->b.stride;

@@ -37,10 +37,11 @@ static inline __attribute__((always_inline)) float exp_real(float x) {
     /* 2^(n-1), then times 2: a float's exponent ends below 2^128. */
     scale.bits = (shifted.bits - 0x4B400000 + 126) << 23;
     e.value = p * scale.value * 2.0f;
-    /* Beyond these bounds the exponent has overflowed. If x is a NaN, so is e, and both comparisons are false. Selects
-       by masks: from conditions gcc would also select between all that is computed from e later. */
-    const uint32_t is_over = -(uint32_t)(x >= 88.73f), is_enough = (uint32_t)(x < EXP_LEAST) - 1;
-    e.bits = ((e.bits & ~is_over) | (0x7f800000 & is_over)) & is_enough;
+    /* Beyond these bounds the exponent has overflowed: e becomes infinity or 0. If x is a NaN, so is e, and both
+       comparisons are false. Masks select, because from conditions gcc would also select between all that is computed
+       from e later. */
+    const uint32_t over = -(uint32_t)(x >= 88.73f), not_under = (uint32_t)(x < EXP_LEAST) - 1;
+    e.bits = ((e.bits & ~over) | (0x7f800000 & over)) & not_under;
     return e.value;
 }
 
